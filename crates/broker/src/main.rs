@@ -1,0 +1,2 @@
+//! broker
+fn main() {}

@@ -1,0 +1,166 @@
+//! The configuration as it was understood: settings, roles, and the ruleset.
+
+use std::collections::BTreeMap;
+
+use proto::{DataClass, Digest, Effects, GrantId, RoleName};
+pub use proto::{LabelScope, RoleKind};
+
+use crate::ruleset::Ruleset;
+
+/// A whole configuration. It exists only if every part of it is sound.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// SHA-256 of the text.
+    pub digest: Digest,
+    /// `[broker]`.
+    pub settings: Settings,
+    /// `[roles.*]`.
+    pub roles: BTreeMap<RoleName, Role>,
+    /// `[[tool]]` and `[[grant]]`, and what roles may offer.
+    pub ruleset: Ruleset,
+}
+
+impl Config {
+    /// Reads a configuration. `file` names it in the faults.
+    ///
+    /// # Errors
+    /// Every fault of the text at once.
+    pub fn parse(file: &str, text: &str) -> Result<Config, ConfigError> {
+        let _ = (file, text);
+        Err(ConfigError { faults: Vec::new() })
+    }
+}
+
+/// Why a configuration was not taken: every fault at once.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.faults.iter().map(|f| f.to_string()).collect::<Vec<_>>().join("\n"))]
+pub struct ConfigError {
+    /// In the order of the lines.
+    pub faults: Vec<Fault>,
+}
+
+/// One fault: where, what, and what to write instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {what}")]
+pub struct Fault {
+    /// The file's name as it was given.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// Which grant, tool or role; what is wrong; what to write instead.
+    pub what: String,
+}
+
+/// `[broker]`. Times are milliseconds, sizes bytes. The defaults are those of DESIGN 10.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Where the sockets are.
+    pub runtime_dir: String,
+    /// Where the state is.
+    pub state_dir: String,
+    /// The largest frame, 4 KiB to 64 MiB.
+    pub max_frame: u64,
+    /// How long a call waits for a runner.
+    pub runner_wait: u64,
+    /// How long a runner may be silent.
+    pub call_timeout: u64,
+    /// How long a call may take in all.
+    pub call_limit: u64,
+    /// How long a runner has to answer a cancel.
+    pub cancel_grace: u64,
+    /// How long a begun frame may take.
+    pub frame_timeout: u64,
+    /// How long an outbox may make no progress.
+    pub write_timeout: u64,
+    /// How long a drain lasts.
+    pub drain_timeout: u64,
+    /// How long an approval is open, unanswered or unspent, where its grants say nothing.
+    pub approval_ttl: u64,
+    /// How long a refusal answers the same fingerprint.
+    pub refusal_ttl: u64,
+    /// How long an answer is kept.
+    pub answer_ttl: u64,
+    /// How long the record keeps arguments.
+    pub audit_arguments_ttl: u64,
+    /// How long a session may be idle.
+    pub session_ttl: u64,
+    /// Whether one uid may be agent or runner and also approver or operator.
+    pub allow_shared_uid: bool,
+}
+
+/// One role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Role {
+    /// Its name.
+    pub name: RoleName,
+    /// What it is.
+    pub kind: RoleKind,
+    /// Users that may connect, by name or decimal uid.
+    pub users: Vec<String>,
+    /// Primary groups that may connect, by name or decimal gid.
+    pub groups: Vec<String>,
+    /// The socket's mode, default 0o666.
+    pub mode: u32,
+    /// The socket's group, by name or decimal gid.
+    pub group: Option<String>,
+    /// Whose label decides; [`LabelScope::None`] for other kinds than agents.
+    pub label_scope: LabelScope,
+    /// Calls sent to one connection of a runner role.
+    pub concurrency: u64,
+    /// What a runner role may offer.
+    pub offers: Vec<OfferRule>,
+    /// The highest class that an approver role is shown.
+    pub max_class: DataClass,
+    /// Its bounds.
+    pub quota: Quota,
+}
+
+/// What a role may hold at once. Named as in the configuration, and as in `busy: <quota>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Open connections.
+    pub connections: u64,
+    /// Calls that are not answered yet.
+    pub in_flight: u64,
+    /// Sessions that are not closed or shrunk.
+    pub sessions: u64,
+    /// Sessions that are closed or shrunk.
+    pub closed_sessions: u64,
+    /// Pending approvals of the role's calls, and its standing approvals.
+    pub approvals: u64,
+    /// Bytes that wait for or from the role.
+    pub waiting_bytes: u64,
+    /// Bytes of kept answers.
+    pub stored_bytes: u64,
+    /// Frames per second, with a burst of as many.
+    pub requests_per_second: u64,
+}
+
+/// What a runner role may offer, and what it counts as at least.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferRule {
+    /// Globs over tool names, as written.
+    pub tools: Vec<String>,
+    /// At least internal where nothing is said.
+    pub class: DataClass,
+    /// True where nothing is said.
+    pub untrusted: bool,
+    /// `once` where nothing is said.
+    pub effects: Effects,
+    /// True where nothing is said.
+    pub egress: bool,
+    /// When a definition counts as read.
+    pub pin: Pin,
+}
+
+/// When a tool's definition counts as read by somebody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pin {
+    /// At first sight: the operator trusts the runner's first text.
+    FirstUse,
+    /// Once an operator accepted it.
+    Accept,
+}
+
+/// A name for a grant in messages: its id and where it stands.
+pub type GrantPlace = (GrantId, usize);

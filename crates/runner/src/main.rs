@@ -1,0 +1,2 @@
+//! runner
+fn main() {}
