@@ -4,6 +4,8 @@ pub mod config;
 pub mod decision;
 pub mod ruleset;
 
-pub use config::{Config, ConfigError, Fault, LabelScope, OfferRule, Pin, Quota, Role, RoleKind, Settings};
+pub use config::{
+    Config, ConfigError, Fault, LabelScope, OfferRule, Pin, Quota, Role, RoleKind, Settings,
+};
 pub use decision::{Ask, AskingGrant, Decision, Deny, Permit, Pins, Query};
 pub use ruleset::{EffectiveTool, GrantView, Ruleset, ToolFloor};

@@ -1,6 +1,9 @@
 //! All grants and tool declarations, compiled; immutable.
 
-use proto::{Access, Content, DataClass, Effects, GrantId, RoleName, SessionId, Timestamp, ToolName, ToolSpec};
+use proto::{
+    Access, Content, DataClass, Effects, GrantId, RoleName, SessionId, Timestamp, ToolName,
+    ToolSpec,
+};
 
 use crate::config::Pin;
 use crate::decision::{Decision, Query, TraceLine};
@@ -112,7 +115,13 @@ impl Ruleset {
     /// As [`Ruleset::decide`], with what became of every grant that was looked at.
     pub fn explain(&self, query: &Query<'_>) -> (Decision, Vec<TraceLine>) {
         let _ = query;
-        (Decision::Deny(crate::decision::Deny { reason: proto::DenyReason::NoGrant, grant: None }), Vec::new())
+        (
+            Decision::Deny(crate::decision::Deny {
+                reason: proto::DenyReason::NoGrant,
+                grant: None,
+            }),
+            Vec::new(),
+        )
     }
 
     /// What a call of this tool could get at best, its arguments aside. `None`: nothing.

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::approval::Raise;
 use crate::label::{DataClass, Label};
 use crate::names::{ApprovalId, Digest, GrantId, RoleName, SessionId, ToolName};
 use crate::numbers::Timestamp;
 use crate::session::RoleKind;
-use crate::approval::Raise;
 
 /// An operator's request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -54,13 +54,17 @@ impl FailureCode {
 
     /// The answer with this code and `text`.
     pub fn response(self, text: &str) -> ToolResponse {
-        ToolResponse::Failed { message: format!("{}: {text}", self.as_str()) }
+        ToolResponse::Failed {
+            message: format!("{}: {text}", self.as_str()),
+        }
     }
 
     /// The code that a `failed.message` begins with.
     pub fn of_message(message: &str) -> Option<FailureCode> {
         let (code, _) = message.split_once(": ")?;
-        FailureCode::ALL.into_iter().find(|known| known.as_str() == code)
+        FailureCode::ALL
+            .into_iter()
+            .find(|known| known.as_str() == code)
     }
 }
 

@@ -25,8 +25,12 @@ pub enum DataClass {
 
 impl DataClass {
     /// Every class, least first.
-    pub const ALL: [DataClass; 4] =
-        [DataClass::Public, DataClass::Internal, DataClass::Confidential, DataClass::Secret];
+    pub const ALL: [DataClass; 4] = [
+        DataClass::Public,
+        DataClass::Internal,
+        DataClass::Confidential,
+        DataClass::Secret,
+    ];
 
     /// The class as the wire and the configuration write it.
     pub fn as_str(self) -> &'static str {
@@ -53,7 +57,10 @@ pub struct ClassError;
 impl FromStr for DataClass {
     type Err = ClassError;
     fn from_str(text: &str) -> Result<Self, ClassError> {
-        DataClass::ALL.into_iter().find(|class| class.as_str() == text).ok_or(ClassError)
+        DataClass::ALL
+            .into_iter()
+            .find(|class| class.as_str() == text)
+            .ok_or(ClassError)
     }
 }
 
@@ -70,14 +77,23 @@ pub struct Label {
 
 impl Label {
     /// The label of a new session: public and trusted.
-    pub const BOTTOM: Label = Label { class: DataClass::Public, untrusted: false };
+    pub const BOTTOM: Label = Label {
+        class: DataClass::Public,
+        untrusted: false,
+    };
     /// The highest label: what nobody declared counts as this.
-    pub const TOP: Label = Label { class: DataClass::Secret, untrusted: true };
+    pub const TOP: Label = Label {
+        class: DataClass::Secret,
+        untrusted: true,
+    };
 
     /// The least label that is at least both.
     #[must_use]
     pub fn join(self, other: Label) -> Label {
-        Label { class: self.class.max(other.class), untrusted: self.untrusted || other.untrusted }
+        Label {
+            class: self.class.max(other.class),
+            untrusted: self.untrusted || other.untrusted,
+        }
     }
 
     /// Whether this label is at most `other`.
@@ -88,7 +104,16 @@ impl Label {
 
 impl fmt::Display for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {}", self.class, if self.untrusted { "untrusted" } else { "trusted" })
+        write!(
+            f,
+            "{}, {}",
+            self.class,
+            if self.untrusted {
+                "untrusted"
+            } else {
+                "trusted"
+            }
+        )
     }
 }
 
@@ -97,9 +122,9 @@ mod tests {
     use super::*;
 
     fn all() -> impl Iterator<Item = Label> {
-        DataClass::ALL.into_iter().flat_map(|class| {
-            [false, true].map(|untrusted| Label { class, untrusted })
-        })
+        DataClass::ALL
+            .into_iter()
+            .flat_map(|class| [false, true].map(|untrusted| Label { class, untrusted }))
     }
 
     #[test]

@@ -16,11 +16,13 @@ pub mod tool;
 pub mod wire;
 
 pub use approval::{
-    Answer, ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, AskingGrant,
-    ListApprovals, Outcome, Raise, Scope,
+    Answer, ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, AskingGrant, ListApprovals,
+    Outcome, Raise, Scope,
 };
 pub use control::{Control, ControlReply};
-pub use decode::{DecodeError, Decoded, decode, decode_shared, encode, encode_message, encode_with};
+pub use decode::{
+    DecodeError, Decoded, decode, decode_shared, encode, encode_message, encode_with,
+};
 pub use failure::FailureCode;
 pub use label::{DataClass, Label};
 pub use names::{ApprovalId, Digest, GrantId, NameError, RoleName, SessionId, ToolName};

@@ -17,7 +17,9 @@ impl fmt::Display for CallId {
 }
 
 /// Unix milliseconds, at most 2^53-1, so that every JSON reader holds it exactly (DESIGN 4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(try_from = "u64", into = "u64")]
 pub struct Timestamp(u64);
 
@@ -35,7 +37,11 @@ impl Timestamp {
     /// # Errors
     /// [`TimeError`] over [`Self::MAX`].
     pub fn from_millis(millis: u64) -> Result<Self, TimeError> {
-        if millis <= Self::MAX.0 { Ok(Self(millis)) } else { Err(TimeError) }
+        if millis <= Self::MAX.0 {
+            Ok(Self(millis))
+        } else {
+            Err(TimeError)
+        }
     }
 
     /// Unix milliseconds.

@@ -4,9 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{
-    ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, ListApprovals,
-};
+use crate::approval::{ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, ListApprovals};
 use crate::control::{Control, ControlReply};
 use crate::label::DataClass;
 use crate::names::{ApprovalId, SessionId, ToolName};
@@ -35,7 +33,12 @@ pub struct Envelope {
 /// What is said, by kind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "kind", content = "body", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(
+    tag = "kind",
+    content = "body",
+    rename_all = "snake_case",
+    deny_unknown_fields
+)]
 pub enum Message {
     /// Agent to broker, broker to runner: run this tool.
     ToolRequest(ToolRequest),
@@ -199,12 +202,22 @@ impl DenyReason {
 impl Envelope {
     /// The only or last envelope under `id`.
     pub fn last(id: u64, msg: Message) -> Self {
-        Self { v: PROTOCOL_VERSION, id, r#final: true, msg }
+        Self {
+            v: PROTOCOL_VERSION,
+            id,
+            r#final: true,
+            msg,
+        }
     }
 
     /// An envelope under `id` that more will follow.
     pub fn more(id: u64, msg: Message) -> Self {
-        Self { v: PROTOCOL_VERSION, id, r#final: false, msg }
+        Self {
+            v: PROTOCOL_VERSION,
+            id,
+            r#final: false,
+            msg,
+        }
     }
 }
 

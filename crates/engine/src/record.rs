@@ -1,0 +1,300 @@
+//! What is made durable: enough to restore the state that matters, and to say later who did what.
+//! Records are the audit trail's rows too, so they are written as canonical JSON.
+
+use proto::{
+    Answer, ApprovalId, ApprovalRequest, CallId, DenyReason, Digest, Effects, GrantId, Label,
+    Outcome, RoleName, Scope, SessionId, Timestamp, ToolName, ToolSpec,
+};
+use serde::{Deserialize, Serialize};
+
+/// A record's number: they grow by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RecordId(pub u64);
+
+/// A session, over all roles.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SessionKey {
+    /// The agent role.
+    pub role: RoleName,
+    /// The session in it.
+    pub session: SessionId,
+}
+
+/// A call, over all roles.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallKey {
+    /// Its session.
+    pub session: SessionKey,
+    /// Its number there.
+    pub call: CallId,
+}
+
+/// Who did it: a role's peer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct By {
+    /// The role.
+    pub role: RoleName,
+    /// The uid.
+    pub uid: u32,
+}
+
+/// What is made durable. `Engine::restore` reads exactly these.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Record {
+    /// A session was first used.
+    Opened {
+        /// When.
+        at: Timestamp,
+        /// Which session.
+        session: SessionKey,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// A session's own label rose.
+    Raised {
+        /// When.
+        at: Timestamp,
+        /// Which session.
+        session: SessionKey,
+        /// Its own label from now on.
+        label: Label,
+        /// The call that raised it, where one did.
+        call: Option<CallId>,
+        /// That call's tool.
+        tool: Option<ToolName>,
+    },
+    /// A call was refused by the ruleset.
+    Denied {
+        /// When.
+        at: Timestamp,
+        /// Which call.
+        call: CallKey,
+        /// Its tool.
+        tool: ToolName,
+        /// What was asked.
+        fingerprint: Digest,
+        /// Why.
+        reason: DenyReason,
+        /// The grant that says so, where one does.
+        grant: Option<GrantId>,
+    },
+    /// A person is asked about a call.
+    Asked {
+        /// What the approvers are shown.
+        request: ApprovalRequest,
+        /// What was asked.
+        fingerprint: Digest,
+        /// The runner role that would serve it.
+        runner: RoleName,
+        /// The definition that is shown.
+        definition: Digest,
+        /// What running it twice does.
+        effects: Effects,
+        /// Hashes of the asking grants, in the order of `request.grants`.
+        grants: Vec<Digest>,
+    },
+    /// An approver's answer that counts.
+    Voted {
+        /// When.
+        at: Timestamp,
+        /// On what.
+        approval: ApprovalId,
+        /// Who.
+        by: By,
+        /// Yes or no.
+        answer: Answer,
+        /// For how much.
+        scope: Scope,
+        /// What was said with it.
+        comment: String,
+    },
+    /// An approval ended, spent ones aside.
+    Settled {
+        /// When.
+        at: Timestamp,
+        /// Which.
+        approval: ApprovalId,
+        /// How.
+        outcome: Outcome,
+        /// Who did it; empty where nobody did.
+        by: String,
+        /// What was said with it.
+        comment: String,
+    },
+    /// A standing approval was given.
+    Standing {
+        /// When.
+        at: Timestamp,
+        /// Its name.
+        approval: ApprovalId,
+        /// Where it holds.
+        session: SessionKey,
+        /// For which tool.
+        tool: ToolName,
+        /// Served by which runner role.
+        runner: RoleName,
+        /// Under which definition.
+        definition: Digest,
+        /// For the asking of exactly these grants.
+        grants: Vec<(GrantId, Digest)>,
+        /// With these values: a canonical JSON object, pointer to value or null where absent.
+        pins: Vec<(String, Option<String>)>,
+        /// At a label no higher than this.
+        label: Label,
+        /// For so many calls.
+        uses: u64,
+        /// Until then.
+        expires: Timestamp,
+        /// Who gave it.
+        by: By,
+        /// Why, where an operator gave it beforehand.
+        reason: String,
+    },
+    /// A call goes to a runner; what it spends is spent with this.
+    Dispatched {
+        /// When.
+        at: Timestamp,
+        /// Which call.
+        call: CallKey,
+        /// What was asked.
+        fingerprint: Digest,
+        /// Its tool.
+        tool: ToolName,
+        /// What running it twice does.
+        effects: Effects,
+        /// The grant that permits.
+        grant: GrantId,
+        /// Grants of which a use is spent.
+        spend: Vec<GrantId>,
+        /// The approval, once or standing, that is spent.
+        approval: Option<ApprovalId>,
+    },
+    /// A call has its answer: kept, and told to every repeat.
+    Answered {
+        /// When.
+        at: Timestamp,
+        /// Which call.
+        call: CallKey,
+        /// What was asked.
+        fingerprint: Digest,
+        /// Its tool.
+        tool: ToolName,
+        /// The canonical bytes of the answer's `msg`.
+        msg: String,
+        /// The label that its content has.
+        label: Label,
+    },
+    /// A runner answered a call whose outcome had been given as unknown; the answer is not released.
+    Late {
+        /// When.
+        at: Timestamp,
+        /// Which call.
+        call: CallKey,
+        /// `result`, `failed`.
+        status: String,
+    },
+    /// An answer is kept no longer: the call id and all below count as `unknown_outcome`.
+    Evicted {
+        /// When.
+        at: Timestamp,
+        /// Which call.
+        call: CallKey,
+    },
+    /// One session's label was joined into another.
+    Joined {
+        /// When.
+        at: Timestamp,
+        /// The role of both.
+        role: RoleName,
+        /// Whose label.
+        from: SessionId,
+        /// Where it went.
+        into: SessionId,
+        /// Whether `from` ended with it.
+        close: bool,
+        /// Who did it.
+        by: By,
+    },
+    /// A session ended: it shrinks to its name, owner, label and watermark.
+    Closed {
+        /// When.
+        at: Timestamp,
+        /// Which.
+        session: SessionKey,
+        /// Who did it; absent where it was idle for too long.
+        by: Option<By>,
+    },
+    /// An operator lowered a label: the only way down.
+    Lowered {
+        /// When.
+        at: Timestamp,
+        /// Whose role.
+        role: RoleName,
+        /// A session, or `*`: the role's own label.
+        session: String,
+        /// The label from now on.
+        label: Label,
+        /// Who did it.
+        by: By,
+        /// Why.
+        reason: String,
+    },
+    /// An operator added a grant.
+    Granted {
+        /// When.
+        at: Timestamp,
+        /// Which.
+        grant: GrantId,
+        /// What it says.
+        toml: String,
+        /// Who did it.
+        by: By,
+        /// Why.
+        reason: String,
+    },
+    /// An operator took a grant away that was added at run time.
+    Revoked {
+        /// When.
+        at: Timestamp,
+        /// Which.
+        grant: GrantId,
+        /// Who did it.
+        by: By,
+        /// Why.
+        reason: String,
+    },
+    /// A tool's definition was accepted.
+    Pinned {
+        /// When.
+        at: Timestamp,
+        /// The runner role.
+        runner: RoleName,
+        /// What it says it is.
+        spec: ToolSpec,
+        /// Who accepted it; absent at first sight.
+        by: Option<By>,
+        /// Why.
+        reason: String,
+    },
+    /// The configuration was loaded.
+    Configured {
+        /// When.
+        at: Timestamp,
+        /// SHA-256 of its text.
+        ruleset: Digest,
+        /// Who asked, where an operator did.
+        by: Option<By>,
+    },
+    /// A drain began.
+    Draining {
+        /// When.
+        at: Timestamp,
+        /// Who asked, where an operator did.
+        by: Option<By>,
+    },
+}
