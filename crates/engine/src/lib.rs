@@ -2,11 +2,30 @@
 //! (DESIGN 7 and 8). No I/O, no clock, no randomness, no unordered iteration: the same events give
 //! the same effects.
 
+mod account;
+mod answer;
+mod approval;
+mod call;
+mod conn;
+mod content;
+mod control;
+pub mod digest;
+mod dispatch;
 pub mod effect;
 pub mod engine;
 pub mod event;
+mod flight;
+mod judge;
+mod lifecycle;
 pub mod limits;
+mod received;
 pub mod record;
+mod restore;
+mod session;
+mod state;
+mod timers;
+mod tools;
+mod turns;
 
 pub use effect::{Effect, Effects, Level, Log};
 pub use engine::{Engine, Usage};

@@ -32,3 +32,5 @@ pub const MAX_OPEN_REQUESTS: usize = 4096;
 pub const MAX_ABANDONED: usize = 1024;
 /// How often a call is sent to a runner between two restarts.
 pub const MAX_ATTEMPTS: u32 = 2;
+/// Bytes of a description and its input schema.
+pub const MAX_DEFINITION: usize = 64 << 10;

@@ -1,0 +1,480 @@
+//! The state that a restart finds: records read back, in order, and what was interrupted settled.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use policy::{Config, Pins};
+use proto::{
+    ApprovalRequest, Digest, Effects, FailureCode, GrantId, Label, Message, Outcome, RoleName,
+    Timestamp, ToolName, ToolRequest,
+};
+
+use crate::effect::Effects as Effected;
+use crate::engine::Engine;
+use crate::record::{CallKey, Record, RecordId, SessionKey};
+use crate::state::{Approval, Call, Cover, Question, SettledApproval, Standing, State, Vote};
+use crate::timers::Timer;
+
+impl Engine {
+    /// An engine as the durable records left it, read in order from the first. The next record's
+    /// number follows theirs. Effects are those of what lapsed or was interrupted meanwhile.
+    pub fn restore(
+        config: Arc<Config>,
+        now: Timestamp,
+        records: impl IntoIterator<Item = Record>,
+        effects: &mut Effected,
+    ) -> Self {
+        let mut engine = Self::new(config, now);
+        engine.enter(now, effects);
+        engine.replaying = true;
+        for record in records {
+            engine.last_record += 1;
+            engine.replay(record);
+        }
+        engine.replaying = false;
+        engine.resume();
+        engine.settle_work();
+        engine.leave(effects);
+        engine
+    }
+
+    fn replay(&mut self, record: Record) {
+        let id = Some(RecordId(self.last_record));
+        match record {
+            Record::Opened { at, session, owner } => {
+                self.at(at);
+                self.apply_opened(&session, owner);
+            }
+            Record::Raised {
+                at,
+                session,
+                label,
+                call,
+                tool,
+            } => {
+                self.at(at);
+                self.raise(&session, label, call.zip(tool.as_ref()));
+            }
+            Record::Denied { at, .. } | Record::Late { at, .. } | Record::Draining { at, .. } => {
+                self.at(at);
+            }
+            Record::Asked {
+                request,
+                fingerprint,
+                runner,
+                definition,
+                effects,
+                grants,
+            } => {
+                self.at(request.created);
+                self.replay_asked(request, fingerprint, runner, definition, effects, grants);
+            }
+            Record::Voted {
+                at,
+                approval,
+                by,
+                answer,
+                scope,
+                comment,
+            } => {
+                self.at(at);
+                if answer == proto::Answer::Approve
+                    && let Some(approval) = self.approvals.get_mut(&approval)
+                {
+                    let vote = Vote { by, scope, comment };
+                    approval.votes.retain(|held| held.by != vote.by);
+                    approval.votes.push(vote);
+                }
+            }
+            Record::Settled {
+                at,
+                approval,
+                outcome,
+                by,
+                comment,
+            } => {
+                self.at(at);
+                let settled = proto::ApprovalSettled {
+                    approval,
+                    outcome,
+                    by,
+                    comment,
+                };
+                self.replay_settled(settled, id);
+            }
+            standing @ Record::Standing { .. } => self.replay_standing(standing),
+            Record::Dispatched {
+                at,
+                call,
+                fingerprint,
+                tool,
+                effects,
+                spend,
+                approval,
+                ..
+            } => {
+                self.at(at);
+                self.replay_dispatched(&call, fingerprint, tool, effects, &spend, approval);
+            }
+            Record::Answered {
+                at,
+                call,
+                fingerprint,
+                tool,
+                msg,
+                label,
+            } => {
+                self.at(at);
+                self.replay_answered(&call, fingerprint, tool, msg, label, id);
+            }
+            Record::Evicted { at, call } => {
+                self.at(at);
+                self.evict(&call);
+                if let Some(session) = self.sessions.get_mut(&call.session) {
+                    session.watermark = session.watermark.max(Some(call.call));
+                }
+            }
+            Record::Joined {
+                at,
+                role,
+                from,
+                into,
+                close,
+                ..
+            } => {
+                self.at(at);
+                let key = |session| SessionKey {
+                    role: role.clone(),
+                    session,
+                };
+                let (from, into) = (key(from), key(into));
+                self.apply_join(&from, &into, close);
+                self.shrink(&from);
+            }
+            Record::Closed { at, session, .. } => {
+                self.at(at);
+                self.mark_closed(&session);
+                self.shrink(&session);
+            }
+            Record::Lowered {
+                at,
+                role,
+                session,
+                label,
+                ..
+            } => {
+                self.at(at);
+                self.apply_lowered(&role, &session, label, id);
+            }
+            Record::Granted {
+                at, grant, toml, ..
+            } => {
+                self.at(at);
+                self.runtime_grants.push((grant, toml));
+            }
+            Record::Revoked { at, grant, .. } => {
+                self.at(at);
+                self.runtime_grants.retain(|(held, _)| *held != grant);
+                self.uses.remove(&grant);
+            }
+            Record::Pinned {
+                at, runner, spec, ..
+            } => {
+                self.at(at);
+                self.pins.insert((runner, spec.name.clone()), spec);
+            }
+            Record::Configured { at, .. } => self.at(at),
+        }
+    }
+
+    /// Time never falls, over restarts either.
+    fn at(&mut self, at: Timestamp) {
+        self.now = self.now.max(at);
+    }
+
+    fn replay_call(&mut self, key: &CallKey, call: Call) {
+        if let Some(session) = self.sessions.get_mut(&key.session) {
+            session.highest = session.highest.max(Some(key.call));
+            session.calls.insert(key.call, call);
+        }
+    }
+
+    fn replay_asked(
+        &mut self,
+        request: ApprovalRequest,
+        fingerprint: Digest,
+        runner: RoleName,
+        definition: Digest,
+        effects: Effects,
+        grants: Vec<Digest>,
+    ) {
+        let session = SessionKey {
+            role: request.role.clone(),
+            session: request.session.clone(),
+        };
+        let key = CallKey {
+            session,
+            call: request.call,
+        };
+        let msg = proto::encode_message(&Message::ToolRequest(ToolRequest {
+            session: request.session.clone(),
+            call: request.call,
+            tool: request.tool.to_string(),
+            arguments: request.arguments.clone(),
+        }));
+        let charge = (msg.len() + request.arguments.len()) as u64;
+        let mut call = replayed(request.tool.clone(), fingerprint.clone(), effects, self.now);
+        call.arguments = request.arguments.clone();
+        call.request = msg;
+        call.charge = charge;
+        self.replay_call(&key, call);
+        if let Some(session) = self.sessions.get_mut(&key.session) {
+            session.in_flight += 1;
+        }
+        let usage = &mut self.account(&key.session.role).usage;
+        usage.in_flight += 1;
+        usage.waiting_bytes += charge;
+        let names = request.grants.iter().map(|grant| grant.grant.clone());
+        let question = Question {
+            fingerprint,
+            runner,
+            definition,
+            grants: names.zip(grants).collect(),
+            label: request.label,
+        };
+        let msg = proto::encode_message(&Message::ApprovalRequest(request.clone()));
+        self.pend(Approval {
+            request,
+            msg,
+            call: key,
+            question,
+            asked: Vec::new(),
+            votes: Vec::new(),
+            after: None,
+        });
+    }
+
+    fn replay_settled(&mut self, settled: proto::ApprovalSettled, after: Option<RecordId>) {
+        let outcome = settled.outcome;
+        let Some(approval) = self.unpend(&settled.approval) else {
+            return;
+        };
+        let key = approval.call.clone();
+        self.forget_in_flight(&key);
+        let at = self.now;
+        self.keep_settled(SettledApproval {
+            at,
+            asked: approval.asked.clone(),
+            settled,
+            after,
+        });
+        match outcome {
+            Outcome::Approved => self.add_cover(
+                &key,
+                Cover {
+                    approval: approval.request.approval,
+                    question: approval.question,
+                    expires: approval.request.expires,
+                    spent: false,
+                },
+            ),
+            Outcome::Refused => self.remember_refusal(&key.session, &approval.question),
+            Outcome::Counted | Outcome::Expired | Outcome::Cancelled | Outcome::Superseded => {}
+        }
+    }
+
+    /// Takes a call that is asked, or claimed before a restart, out: claims are not recorded.
+    fn forget_in_flight(&mut self, key: &CallKey) {
+        let Some(session) = self.sessions.get_mut(&key.session) else {
+            return;
+        };
+        let Some(call) = session.calls.remove(&key.call) else {
+            return;
+        };
+        if call.charge > 0 {
+            session.in_flight -= 1;
+            let usage = &mut self.account(&key.session.role).usage;
+            usage.in_flight -= 1;
+            usage.waiting_bytes -= call.charge;
+        }
+    }
+
+    fn replay_standing(&mut self, record: Record) {
+        let Record::Standing {
+            at,
+            approval,
+            session,
+            tool,
+            runner,
+            definition,
+            grants,
+            pins,
+            label,
+            uses,
+            expires,
+            by,
+            ..
+        } = record
+        else {
+            return;
+        };
+        self.at(at);
+        let pins = Pins(pins.into_iter().collect());
+        let uses_left = uses;
+        let standing = Standing {
+            tool,
+            runner,
+            definition,
+            grants,
+            pins,
+            label,
+            uses_left,
+            expires,
+            by,
+        };
+        self.take_standing(&session, &approval, standing);
+    }
+
+    fn replay_dispatched(
+        &mut self,
+        key: &CallKey,
+        fingerprint: Digest,
+        tool: ToolName,
+        effects: Effects,
+        spend: &[GrantId],
+        approval: Option<proto::ApprovalId>,
+    ) {
+        for grant in spend {
+            *self.uses.entry(grant.clone()).or_default() += 1;
+        }
+        self.forget_in_flight(key);
+        let mut call = replayed(tool, fingerprint.clone(), effects, self.now);
+        call.state = State::Interrupted;
+        self.replay_call(key, call);
+        let at = self.now.plus(self.config.settings.answer_ttl);
+        self.timers.set(Timer::Answer(key.clone()), at);
+        let Some(approval) = approval else { return };
+        let Some(session) = self.sessions.get_mut(&key.session) else {
+            return;
+        };
+        if let Some(cover) = session.covers.get_mut(&key.call)
+            && cover.approval == approval
+        {
+            cover.spent = true;
+        } else if let Some(held) = session.standing.get(&approval) {
+            let question = Question {
+                fingerprint,
+                runner: held.runner.clone(),
+                definition: held.definition.clone(),
+                grants: held.grants.clone(),
+                label: held.label,
+            };
+            self.spend_standing(key, &approval, question);
+        }
+    }
+
+    fn replay_answered(
+        &mut self,
+        key: &CallKey,
+        fingerprint: Digest,
+        tool: ToolName,
+        msg: String,
+        label: Label,
+        after: Option<RecordId>,
+    ) {
+        self.forget_in_flight(key);
+        self.replay_call(key, replayed(tool, fingerprint, Effects::Once, self.now));
+        self.keep(key, Bytes::from(msg), label, after);
+        self.drop_cover(key);
+        self.bound_stored(&key.session.role);
+        if let Some(session) = self.sessions.get_mut(&key.session) {
+            session.last_used = session.last_used.max(self.now);
+        }
+        self.shrink(&key.session);
+    }
+
+    /// After the last record: grants of run time count again, interrupted calls that run at most
+    /// once are unknown, and every question is asked as it is now.
+    fn resume(&mut self) {
+        for (_, toml) in self.runtime_grants.clone() {
+            if let Ok((ruleset, _)) = self.ruleset.with_grant(&toml) {
+                self.ruleset = ruleset;
+            }
+        }
+        let interrupted: Vec<(CallKey, Effects)> = self
+            .sessions
+            .iter()
+            .flat_map(|(session, held)| {
+                held.calls
+                    .iter()
+                    .filter(|(_, call)| matches!(call.state, State::Interrupted))
+                    .map(|(id, call)| {
+                        (
+                            CallKey {
+                                session: session.clone(),
+                                call: *id,
+                            },
+                            call.effects,
+                        )
+                    })
+            })
+            .collect();
+        for (key, effects) in interrupted {
+            if effects == Effects::Once {
+                self.give_up_interrupted(&key);
+            }
+        }
+        let asked: Vec<_> = self.approvals.keys().cloned().collect();
+        for approval in asked {
+            self.resume_asked(&approval);
+        }
+        self.recheck.extend(self.accounts.keys().cloned());
+    }
+
+    fn give_up_interrupted(&mut self, key: &CallKey) {
+        if let Some(session) = self.sessions.get_mut(&key.session) {
+            session.in_flight += 1;
+            if let Some(call) = session.calls.get_mut(&key.call) {
+                call.state = State::New;
+            }
+        }
+        self.account(&key.session.role).usage.in_flight += 1;
+        let text = "the broker stopped while the runner had it";
+        self.fail(key, FailureCode::UnknownOutcome, text, true);
+    }
+
+    /// A pending approval goes on with what is left of its time, if it is still the question.
+    fn resume_asked(&mut self, id: &proto::ApprovalId) {
+        let Some(approval) = self.approvals.get(id) else {
+            return;
+        };
+        if approval.request.expires <= self.now {
+            return self.approval_expired(id);
+        }
+        let key = approval.call.clone();
+        let Some(call) = self.call(&key) else { return };
+        let judged = self.judge(&key, &call.tool, &call.arguments, &call.fingerprint);
+        if let crate::judge::Judged::Ask { ask, question, .. } = judged
+            && let Some(asked) = self.asked_roles(&ask, &question)
+            && let Some(approval) = self.approvals.get_mut(id)
+        {
+            approval.asked = asked;
+        }
+    }
+}
+
+/// A call as a record tells of it.
+fn replayed(tool: ToolName, fingerprint: Digest, effects: Effects, since: Timestamp) -> Call {
+    Call {
+        tool,
+        fingerprint,
+        effects,
+        since,
+        arguments: String::new(),
+        request: Bytes::new(),
+        charge: 0,
+        attempts: 0,
+        waiters: Vec::new(),
+        state: State::New,
+    }
+}
