@@ -299,16 +299,15 @@ impl Engine {
             return;
         };
         let tool = call.tool.clone();
-        match &mut call.state {
-            State::Claimed { runner: held, .. } => *held = runner.clone(),
-            state => {
-                *state = State::Claimed {
-                    runner: runner.clone(),
-                    since: now,
-                };
-                self.running += 1;
-                self.timers.set(Timer::Call(key.clone()), now.plus(wait));
-            }
+        if let State::Claimed { runner: held, .. } = &mut call.state {
+            *held = runner.clone();
+        } else {
+            call.state = State::Claimed {
+                runner: runner.clone(),
+                since: now,
+            };
+            self.running += 1;
+            self.timers.set(Timer::Call(key.clone()), now.plus(wait));
         }
         self.turns
             .entry(runner.clone())

@@ -195,7 +195,7 @@ impl Engine {
             let Some(conn) = self.conns.get_mut(&id) else {
                 return;
             };
-            if conn.outbox > 0 && conn.outbox >= OUTBOX_BYTES {
+            if conn.outbox >= OUTBOX_BYTES {
                 return;
             }
             match conn.backlog.pop_front() {

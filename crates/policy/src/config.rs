@@ -4,8 +4,24 @@ use std::collections::BTreeMap;
 
 use proto::{DataClass, Digest, Effects, GrantId, RoleName};
 pub use proto::{LabelScope, RoleKind};
+use sha2::Digest as _;
+use toml::de::DeTable;
 
+use self::faults::Faults;
+use self::section::Section;
+use crate::limits::MAX_TEXT;
 use crate::ruleset::Ruleset;
+
+mod broker;
+mod constraints;
+pub(crate) mod faults;
+pub(crate) mod grants;
+mod roles;
+pub(crate) mod section;
+mod tools;
+mod units;
+
+const KEYS: &[&str] = &["approvers", "broker", "roles", "tool", "grant"];
 
 /// A whole configuration. It exists only if every part of it is sound.
 #[derive(Debug, Clone)]
@@ -26,9 +42,57 @@ impl Config {
     /// # Errors
     /// Every fault of the text at once.
     pub fn parse(file: &str, text: &str) -> Result<Config, ConfigError> {
-        let _ = (file, text);
-        Err(ConfigError { faults: Vec::new() })
+        let mut faults = Faults::new(text);
+        if text.len() > MAX_TEXT {
+            faults.add(
+                &(0..0),
+                format!("the configuration has at most {MAX_TEXT} bytes"),
+            );
+            return Err(faults.into_error(file));
+        }
+        let (table, wrong) = DeTable::parse_recoverable(text);
+        if !wrong.is_empty() {
+            // What a broken text recovers to is guesswork: no further faults are told about it.
+            syntax(&wrong, &mut faults);
+            return Err(faults.into_error(file));
+        }
+        let (settings, roles, ruleset) = read(&table, &mut faults);
+        if !faults.is_empty() {
+            return Err(faults.into_error(file));
+        }
+        let digest = Digest::from_bytes(sha2::Sha256::digest(text.as_bytes()).into());
+        Ok(Config {
+            digest,
+            settings,
+            roles,
+            ruleset,
+        })
     }
+}
+
+/// Notes what is no TOML.
+pub(crate) fn syntax(wrong: &[toml::de::Error], faults: &mut Faults<'_>) {
+    for fault in wrong {
+        faults.add(
+            &fault.span().unwrap_or(0..0),
+            format!("no TOML: {}", fault.message()),
+        );
+    }
+}
+
+fn read(
+    table: &toml::Spanned<DeTable<'_>>,
+    faults: &mut Faults<'_>,
+) -> (Settings, BTreeMap<RoleName, Role>, Ruleset) {
+    let place = "the configuration".to_owned();
+    let top = Section::new(table.get_ref(), table.span(), place, KEYS, faults);
+    let settings = broker::read(&top, faults);
+    let roles = roles::read(&top, &settings, faults);
+    let context = grants::Context::read(&top, &roles, &settings, faults);
+    let tools = tools::read(&top, &roles, faults);
+    let grants = grants::read(&top, &context, &tools, faults);
+    let ruleset = Ruleset::new(tools, roles.offers, grants, context);
+    (settings, roles.roles, ruleset)
 }
 
 /// Why a configuration was not taken: every fault at once.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use proto::{Access, DenyReason, GrantId, Label, RoleName, SessionId, Timestamp};
 
+use crate::canonical;
+use crate::decide;
+use crate::pointer::Pointer;
 use crate::ruleset::EffectiveTool;
 
 /// One question: may this call run, now?
@@ -43,9 +46,10 @@ pub enum Decision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permit {
     /// The grant that permits: the first in file order that says allow, those without `max_uses`
-    /// first; for an approved ask, the first that permits.
+    /// first; for an approved ask, the first that permits and says more than deny.
     pub grant: GrantId,
-    /// The grants of which the dispatch spends one use each.
+    /// The grants of which the dispatch spends one use each: the named one, and for an approved
+    /// ask every allow that asks and permits; of those, the ones that have `max_uses`.
     pub spend: Vec<GrantId>,
 }
 
@@ -97,10 +101,24 @@ pub struct AskingGrant {
 pub struct Pins(pub BTreeMap<String, Option<String>>);
 
 impl Ask {
-    /// The values at every pointer of every asking grant. `None` if the arguments do not parse.
+    /// The values at every pointer of every asking grant; under `""` the whole of the arguments
+    /// where one pins them all. A number that a double holds may have been rounded when it was
+    /// read: then the arguments' own text is pinned too, so that only the same text is equal.
+    /// `None` if the arguments do not parse.
     pub fn pins(&self, arguments: &str) -> Option<Pins> {
-        let _ = arguments;
-        None
+        let value = decide::parse(arguments)?;
+        let mut pins = BTreeMap::new();
+        let mut exact = true;
+        for text in self.grants.iter().flat_map(|grant| &grant.pointers) {
+            // A pointer of a compiled grant was checked when it was read.
+            let found = Pointer::new(text).ok()?.resolve(&value).cloned();
+            exact &= found.as_ref().is_none_or(canonical::is_exact);
+            pins.insert(text.clone(), found.as_ref().map(canonical::text));
+        }
+        if !exact {
+            pins.insert(String::new(), Some(arguments.to_owned()));
+        }
+        Some(Pins(pins))
     }
 }
 

@@ -2,7 +2,20 @@
 
 pub mod config;
 pub mod decision;
+pub mod embedded;
+pub mod limits;
 pub mod ruleset;
+
+mod canonical;
+mod decide;
+mod glob;
+mod grant;
+mod host;
+mod matcher;
+mod number;
+mod path;
+mod pointer;
+mod tool;
 
 pub use config::{
     Config, ConfigError, Fault, LabelScope, OfferRule, Pin, Quota, Role, RoleKind, Settings,

@@ -1,80 +1,32 @@
 //! All grants and tool declarations, compiled; immutable.
 
-use proto::{
-    Access, Content, DataClass, Effects, GrantId, RoleName, SessionId, Timestamp, ToolName,
-    ToolSpec,
-};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use crate::config::Pin;
-use crate::decision::{Decision, Query, TraceLine};
+use proto::{Access, GrantId, RoleName, SessionId, Timestamp, ToolName};
+use toml::de::DeTable;
 
-/// All grants and tool declarations, compiled; immutable.
+use crate::config::faults::Faults;
+use crate::config::grants::{self, Context};
+use crate::config::syntax;
+use crate::decide;
+use crate::decision::{Ask, Decision, Query, TraceLine};
+use crate::grant::{Grant, Miss, Word};
+use crate::limits::{MAX_GRANTS, MAX_TEXT};
+use crate::tool::{self, OfferFloor};
+
+pub use crate::tool::{EffectiveTool, ToolFloor};
+
+/// All grants and tool declarations, compiled; immutable. A clone is cheap.
 #[derive(Debug, Clone, Default)]
-pub struct Ruleset {}
-
-/// What the ruleset itself says of a tool: a declaration, or an offer's floor.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolFloor {
-    /// Its name.
-    pub name: ToolName,
-    /// The one runner role that may serve it.
-    pub runner: RoleName,
-    /// The least class of its results.
-    pub class: DataClass,
-    /// Whether its results are a stranger's.
-    pub untrusted: bool,
-    /// What running it twice does, at worst.
-    pub effects: Effects,
-    /// Whether it can carry data out.
-    pub egress: bool,
-    /// The form of its results, where it is declared.
-    pub content: Content,
-    /// When an offered definition counts as read.
-    pub pin: Pin,
-    /// Whether `[[tool]]` declares it.
-    pub declared: bool,
-    /// The declared description and input schema, where `[[tool]]` states both.
-    pub definition: Option<(String, String)>,
-    /// `clearance` as declared, if it is.
-    pub clearance: Option<DataClass>,
-}
-
-/// A tool as it counts now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EffectiveTool {
-    /// Its name.
-    pub name: ToolName,
-    /// The one runner role that may serve it.
-    pub runner: RoleName,
-    /// The floor's class.
-    pub class: DataClass,
-    /// The floor's trust.
-    pub untrusted: bool,
-    /// What running it twice does.
-    pub effects: Effects,
-    /// Whether it can carry data out.
-    pub egress: bool,
-    /// The form of its results.
-    pub content: Content,
-    /// The `max_class` of a grant that states none.
-    pub clearance: DataClass,
-}
-
-impl ToolFloor {
-    /// The tool without an offer, or tightened by what a runner offered: never loosened.
-    pub fn effective(&self, offered: Option<&ToolSpec>) -> EffectiveTool {
-        let _ = offered;
-        EffectiveTool {
-            name: self.name.clone(),
-            runner: self.runner.clone(),
-            class: self.class,
-            untrusted: self.untrusted,
-            effects: self.effects,
-            egress: self.egress,
-            content: self.content,
-            clearance: self.class,
-        }
-    }
+pub struct Ruleset {
+    tools: Arc<BTreeMap<ToolName, ToolFloor>>,
+    offers: Arc<[OfferFloor]>,
+    context: Arc<Context>,
+    /// In file order, those of run time last.
+    grants: Vec<Arc<Grant>>,
+    /// For each tool that something names without a glob: the grants that match it, in order.
+    index: BTreeMap<ToolName, Vec<Arc<Grant>>>,
 }
 
 /// A grant as an operator is shown it.
@@ -95,54 +47,112 @@ pub struct GrantView {
 }
 
 impl Ruleset {
-    /// What the ruleset says of a tool: its declaration, else the one offer rule that admits the
-    /// name. `None`: there is no such tool.
+    pub(crate) fn new(
+        tools: BTreeMap<ToolName, ToolFloor>,
+        offers: Vec<OfferFloor>,
+        grants: Vec<Grant>,
+        context: Context,
+    ) -> Ruleset {
+        let ruleset = Ruleset {
+            tools: Arc::new(tools),
+            offers: offers.into(),
+            context: Arc::new(context),
+            grants: grants.into_iter().map(Arc::new).collect(),
+            index: BTreeMap::new(),
+        };
+        ruleset.indexed()
+    }
+
+    /// What the ruleset says of a tool: its declaration, else what the one runner role says whose
+    /// offer rules admit the name. `None`: there is no such tool.
     pub fn tool(&self, name: &str) -> Option<ToolFloor> {
-        let _ = name;
-        None
+        tool::find(&self.tools, &self.offers, name)
     }
 
     /// Every declared tool, in the order of names.
     pub fn declared(&self) -> impl Iterator<Item = &ToolFloor> {
-        std::iter::empty()
+        self.tools.values()
     }
 
     /// DESIGN 6, whole, approvals aside.
     pub fn decide(&self, query: &Query<'_>) -> Decision {
-        self.explain(query).0
+        let candidates: Vec<&Grant> = self.candidates(query).collect();
+        decide::decide(&candidates, query, None)
     }
 
-    /// As [`Ruleset::decide`], with what became of every grant that was looked at.
+    /// As [`Ruleset::decide`], with what became of every grant, in file order.
     pub fn explain(&self, query: &Query<'_>) -> (Decision, Vec<TraceLine>) {
-        let _ = query;
-        (
-            Decision::Deny(crate::decision::Deny {
-                reason: proto::DenyReason::NoGrant,
-                grant: None,
-            }),
-            Vec::new(),
-        )
+        let mut heard = Vec::new();
+        let candidates: Vec<&Grant> = self.candidates(query).collect();
+        let decision = decide::decide(&candidates, query, Some(&mut heard));
+        let mut heard = heard.into_iter().peekable();
+        let line = |grant: &Arc<Grant>| {
+            if let Some(line) = heard.next_if(|line| line.grant == grant.id) {
+                return line;
+            }
+            let what = match miss(grant, query) {
+                Some(Miss::Role) => "falls: not for this role",
+                Some(Miss::Session) => "falls: not for this session",
+                Some(Miss::Tool) | None => "falls: not for this tool",
+            };
+            TraceLine {
+                grant: grant.id.clone(),
+                what: what.to_owned(),
+            }
+        };
+        (decision, self.grants.iter().map(line).collect())
     }
 
     /// What a call of this tool could get at best, its arguments aside. `None`: nothing.
     pub fn access(&self, query: &Query<'_>) -> Option<Access> {
-        let _ = query;
-        None
+        decide::access(self.candidates(query), query)
     }
 
     /// Every grant, in file order, those of run time last.
     pub fn grants(&self) -> Vec<GrantView> {
-        Vec::new()
+        let view = |grant: &Arc<Grant>| GrantView {
+            id: grant.id.clone(),
+            effect: grant.effect.as_str(),
+            why: grant.why.clone(),
+            runtime: grant.runtime,
+            max_uses: grant.max_uses,
+            expires: grant.expires,
+        };
+        self.grants.iter().map(view).collect()
     }
 
     /// This ruleset and one more grant, an allow (with `expires` and `max_uses`) or a deny, as
     /// TOML: the lines below `[[grant]]`. Gives the grant's id too.
     ///
     /// # Errors
-    /// In words, what is wrong with it.
+    /// In words, what is wrong with it; a line for each fault.
     pub fn with_grant(&self, toml: &str) -> Result<(Ruleset, GrantId), String> {
-        let _ = toml;
-        Err(String::new())
+        let mut faults = Faults::new(toml);
+        let mut grant = None;
+        if self.grants.len() >= MAX_GRANTS {
+            faults.add(&(0..0), format!("there are at most {MAX_GRANTS} grants"));
+        } else if toml.len() > MAX_TEXT {
+            faults.add(&(0..0), format!("a grant has at most {MAX_TEXT} bytes"));
+        } else {
+            let (table, wrong) = DeTable::parse_recoverable(toml);
+            syntax(&wrong, &mut faults);
+            if wrong.is_empty() {
+                grant = grants::read_alone(&table, &self.context, &self.tools, &mut faults);
+            }
+        }
+        let taken = |grant: &Grant| self.grants.iter().any(|other| other.id == grant.id);
+        if let Some(grant) = grant.as_ref().filter(|grant| taken(grant)) {
+            faults.add(&(0..0), format!("grant `{}`: the id is taken", grant.id));
+        }
+        match grant {
+            Some(grant) if faults.is_empty() => {
+                let id = grant.id.clone();
+                let mut more = self.clone();
+                more.grants.push(Arc::new(grant));
+                Ok((more.indexed(), id))
+            }
+            Some(_) | None => Err(faults.into_error("grant").to_string()),
+        }
     }
 
     /// This ruleset without a grant that was added at run time.
@@ -150,22 +160,102 @@ impl Ruleset {
     /// # Errors
     /// In words: there is no such grant, or it stands in the configuration.
     pub fn without_grant(&self, id: &GrantId) -> Result<Ruleset, String> {
-        let _ = id;
-        Err(String::new())
+        let grant = self.grants.iter().find(|grant| grant.id == *id);
+        match grant {
+            None => Err(format!("there is no grant `{id}`")),
+            Some(grant) if !grant.runtime => Err(format!(
+                "grant `{id}` stands in the configuration; take it out there and reload"
+            )),
+            Some(_) => {
+                let mut less = self.clone();
+                less.grants.retain(|grant| grant.id != *id);
+                Ok(less.indexed())
+            }
+        }
     }
 
-    /// The asking that these grants would do for this tool, for a `preapprove`.
+    /// The asking that these grants would do for this tool, for a `preapprove`, in file order. They
+    /// are taken to permit; where one does not, the call's asking pins more, and is not covered.
     ///
     /// # Errors
-    /// In words: an unknown grant, or one that allows no standing approval, or asks nobody.
+    /// In words: an unknown grant, or one that is not for this call, allows no standing approval,
+    /// or asks nobody.
     pub fn asking(
         &self,
         grants: &[GrantId],
         role: &RoleName,
         session: &SessionId,
         tool: &EffectiveTool,
-    ) -> Result<crate::decision::Ask, String> {
-        let _ = (grants, role, session, tool);
-        Err(String::new())
+    ) -> Result<Ask, String> {
+        let wanted: BTreeSet<&GrantId> = grants.iter().collect();
+        for id in &wanted {
+            let grant = self.grants.iter().find(|grant| grant.id == **id);
+            let grant = grant.ok_or_else(|| format!("there is no grant `{id}`"))?;
+            if grant
+                .miss(role.as_str(), session.as_str(), tool.name.as_str())
+                .is_some()
+            {
+                return Err(format!(
+                    "grant `{id}` is not for this role, session and tool"
+                ));
+            }
+            if grant.effect == Word::Deny || grant.terms.approvers.is_empty() {
+                return Err(format!("grant `{id}` asks nobody"));
+            }
+            if grant.terms.standing_ttl.is_none() || grant.terms.standing_uses.is_none() {
+                return Err(format!("grant `{id}` allows no standing approval"));
+            }
+        }
+        let asking: Vec<&Grant> = self
+            .grants
+            .iter()
+            .map(Arc::as_ref)
+            .filter(|grant| wanted.contains(&grant.id))
+            .collect();
+        let first = asking.first().ok_or("no grant is named")?;
+        let permit = decide::permit(first, asking.iter().copied());
+        Ok(Ask {
+            grants: asking.iter().map(|grant| grant.asking(true)).collect(),
+            permit,
+        })
     }
+
+    fn candidates<'r>(&'r self, query: &Query<'_>) -> impl Iterator<Item = &'r Grant> {
+        let (role, session) = (query.role.as_str(), query.session.as_str());
+        let name = query.tool.name.as_str();
+        let indexed = self.index.get(name);
+        let grants = indexed.unwrap_or(&self.grants).iter().map(Arc::as_ref);
+        grants.filter(move |grant| {
+            (indexed.is_some() || grant.names_tool(name))
+                && grant.names_role_and_session(role, session)
+        })
+    }
+
+    fn indexed(mut self) -> Ruleset {
+        let literals = self
+            .grants
+            .iter()
+            .flat_map(|grant| &grant.tools)
+            .filter_map(|glob| glob.literal());
+        let names = literals.filter_map(|name| ToolName::new(name).ok());
+        let names: BTreeSet<ToolName> = self.tools.keys().cloned().chain(names).collect();
+        let matching = |name: ToolName| {
+            let grants = self
+                .grants
+                .iter()
+                .filter(|grant| grant.names_tool(name.as_str()));
+            let grants = grants.cloned().collect();
+            (name, grants)
+        };
+        self.index = names.into_iter().map(matching).collect();
+        self
+    }
+}
+
+fn miss(grant: &Grant, query: &Query<'_>) -> Option<Miss> {
+    grant.miss(
+        query.role.as_str(),
+        query.session.as_str(),
+        query.tool.name.as_str(),
+    )
 }

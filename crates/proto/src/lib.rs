@@ -4,8 +4,10 @@
 pub mod approval;
 pub mod control;
 pub mod decode;
+mod detail;
 pub mod failure;
 pub mod frame;
+mod grammar;
 pub mod json;
 pub mod label;
 pub mod names;

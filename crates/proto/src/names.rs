@@ -27,6 +27,8 @@ macro_rules! name {
         impl $name {
             /// The pattern that every value matches.
             pub const PATTERN: &'static str = $pattern;
+            /// What [`NameError`] says.
+            pub(crate) const RULE: &'static str = concat!($what, " must match ", $pattern);
 
             /// Checks and takes a name.
             ///

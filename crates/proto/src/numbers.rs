@@ -25,12 +25,15 @@ pub struct Timestamp(u64);
 
 /// A time over 2^53-1 milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a time must be at most 9007199254740991 ms")]
+#[error("{}", Timestamp::RULE)]
 pub struct TimeError;
 
 impl Timestamp {
     /// The largest time: 2^53-1.
     pub const MAX: Timestamp = Timestamp((1 << 53) - 1);
+
+    /// What [`TimeError`] says.
+    pub(crate) const RULE: &'static str = "a time must be at most 9007199254740991 ms";
 
     /// Checks and takes Unix milliseconds.
     ///
