@@ -560,15 +560,29 @@ impl Engine {
         }
     }
 
+    /// Takes a granted approval of one call in. It counts as the role's until it is spent.
     pub(crate) fn add_cover(&mut self, key: &CallKey, cover: Cover) {
-        let expires = cover.expires;
-        let Some(session) = self.sessions.get_mut(&key.session) else {
-            return;
-        };
-        if session.covers.insert(key.call, cover).is_none() {
+        self.drop_cover(key);
+        if !cover.spent {
             self.account(&key.session.role).usage.approvals += 1;
         }
-        self.timers.set(Timer::Cover(key.clone()), expires);
+        let timer = Timer::Cover(key.clone());
+        self.timers.set(timer, cover.expires);
+        if let Some(session) = self.sessions.get_mut(&key.session) {
+            session.covers.insert(key.call, cover);
+        }
+    }
+
+    /// Spends a call's own approval, and gives its name; `None` where it is spent already.
+    pub(crate) fn spend_cover(&mut self, key: &CallKey) -> Option<ApprovalId> {
+        let session = self.sessions.get_mut(&key.session)?;
+        let cover = session.covers.get_mut(&key.call)?;
+        if std::mem::replace(&mut cover.spent, true) {
+            return None;
+        }
+        let approval = cover.approval.clone();
+        self.account(&key.session.role).usage.approvals -= 1;
+        Some(approval)
     }
 
     pub(crate) fn drop_cover(&mut self, key: &CallKey) {
@@ -576,7 +590,11 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(&key.session) else {
             return;
         };
-        if session.covers.remove(&key.call).is_some() {
+        if session
+            .covers
+            .remove(&key.call)
+            .is_some_and(|cover| !cover.spent)
+        {
             self.account(&key.session.role).usage.approvals -= 1;
         }
     }

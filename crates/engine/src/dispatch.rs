@@ -210,16 +210,6 @@ impl Engine {
         id
     }
 
-    /// Spends the call's own approval; `None` where it is spent already: that was recorded.
-    fn spend_cover(&mut self, key: &CallKey) -> Option<proto::ApprovalId> {
-        let cover = self
-            .sessions
-            .get_mut(&key.session)?
-            .covers
-            .get_mut(&key.call)?;
-        (!std::mem::replace(&mut cover.spent, true)).then(|| cover.approval.clone())
-    }
-
     /// Spends one use of a standing approval; it covers the call's own rerun.
     pub(crate) fn spend_standing(
         &mut self,

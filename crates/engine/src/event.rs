@@ -30,6 +30,10 @@ pub struct RequestId {
 
 /// What comes in.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an event is handed over once, and never stored"
+)]
 pub enum Event {
     /// An admitted peer. Comes before anything else about `conn`.
     Connected {

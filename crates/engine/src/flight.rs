@@ -5,7 +5,9 @@ use proto::{
     ToolResponse,
 };
 
-use crate::content::{bounded, fitting, room, written_len};
+use proto::frame::escaped_len;
+
+use crate::content::{bounded, fitting, room};
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
@@ -146,7 +148,7 @@ impl Engine {
         if flight.overflowed {
             return;
         }
-        let written = written_len(content);
+        let written = escaped_len(content);
         let taken = if flight.written + written <= most {
             content
         } else {
@@ -154,7 +156,7 @@ impl Engine {
         };
         let taken = bounded(taken, usize::try_from(stored).unwrap_or(usize::MAX));
         flight.overflowed = taken.len() < content.len();
-        flight.written += written_len(taken);
+        flight.written += escaped_len(taken);
         flight.content.push_str(taken);
         let bytes = taken.len() as u64;
         self.account(role).usage.stored_bytes += bytes;
@@ -188,7 +190,7 @@ impl Engine {
         };
         let whole = flight.content.is_empty() && !flight.overflowed && !flight.truncated;
         // What is forwarded is what was judged: its own bytes, if the floor added nothing.
-        if whole && label == said && written_len(&content) <= most {
+        if whole && label == said && escaped_len(&content) <= most {
             return self.finish_with(key, msg, label, true);
         }
         self.append(key, &content, truncated);

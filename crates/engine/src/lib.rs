@@ -2,6 +2,9 @@
 //! (DESIGN 7 and 8). No I/O, no clock, no randomness, no unordered iteration: the same events give
 //! the same effects.
 
+// A new variant of an enum must be looked at everywhere.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod account;
 mod answer;
 mod approval;

@@ -354,13 +354,12 @@ impl Engine {
         let at = self.now.plus(self.config.settings.answer_ttl);
         self.timers.set(Timer::Answer(key.clone()), at);
         let Some(approval) = approval else { return };
-        let Some(session) = self.sessions.get_mut(&key.session) else {
+        let Some(session) = self.sessions.get(&key.session) else {
             return;
         };
-        if let Some(cover) = session.covers.get_mut(&key.call)
-            && cover.approval == approval
-        {
-            cover.spent = true;
+        let own = session.covers.get(&key.call);
+        if own.is_some_and(|cover| cover.approval == approval) {
+            self.spend_cover(key);
         } else if let Some(held) = session.standing.get(&approval) {
             let question = Question {
                 fingerprint,

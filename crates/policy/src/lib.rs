@@ -1,5 +1,8 @@
 //! Configuration text to a ruleset, and `decide` (DESIGN 6). Pure: no I/O, no clock.
 
+// A new variant of an enum must be looked at everywhere.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub mod config;
 pub mod decision;
 pub mod embedded;

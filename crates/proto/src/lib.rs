@@ -1,6 +1,9 @@
 //! The wire of rolebroker: what roles and the broker say to each other, how it is framed, and how
 //! strictly it is read. No I/O and no clock. `docs/protocol.md` says the same at the byte level.
 
+// A new variant of an enum must be looked at everywhere.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 pub mod approval;
 pub mod control;
 pub mod decode;

@@ -1,6 +1,8 @@
 //! The kinds that the seed fixed, byte for byte: what stands in `fixtures/wire/` decodes to these
 //! values, and they encode back to those bytes.
 
+#![cfg(test)]
+
 use proto::{
     CallId, DataClass, DenyReason, Envelope, ErrorCode, Message, SessionId, Timestamp, ToolRequest,
     ToolResponse, WireError, decode, encode,

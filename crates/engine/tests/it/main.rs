@@ -1,0 +1,8 @@
+//! What the engine promises, one life at a time; the simulator holds the rest.
+
+#![cfg(test)]
+
+mod approvals;
+mod calls;
+mod sessions;
+mod world;
