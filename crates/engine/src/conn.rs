@@ -164,9 +164,6 @@ impl Engine {
         for key in conn.flights.values() {
             self.lost(key);
         }
-        if conn.offer.is_some() {
-            self.tools_changed = true;
-        }
     }
 
     pub(crate) fn written(&mut self, id: ConnId, bytes: u64) {

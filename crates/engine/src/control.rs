@@ -313,7 +313,7 @@ impl Engine {
             account.changed = record;
         }
         self.recheck.insert(role.clone());
-        self.tools_changed = true;
+        self.tools_changed.insert(role.clone());
     }
 
     fn list_grants(&mut self, conn: ConnId, id: u64) {

@@ -49,8 +49,8 @@ pub struct Engine {
     pub(crate) recheck: BTreeSet<RoleName>,
     /// Work that the present event leaves: runner roles whose calls may go on.
     pub(crate) routes: BTreeSet<RoleName>,
-    /// Whether an answer to `list_tools` may have changed.
-    pub(crate) tools_changed: bool,
+    /// Agent roles whose answer to `list_tools` may have changed.
+    pub(crate) tools_changed: BTreeSet<RoleName>,
     /// Records are being read back: nothing is recorded or logged anew.
     pub(crate) replaying: bool,
     pub(crate) out: Effects,
@@ -101,7 +101,7 @@ impl Engine {
             running: 0,
             recheck: BTreeSet::new(),
             routes: BTreeSet::new(),
-            tools_changed: false,
+            tools_changed: BTreeSet::new(),
             replaying: false,
             out: Vec::new(),
         }
@@ -205,8 +205,8 @@ impl Engine {
                 break;
             }
         }
-        if std::mem::take(&mut self.tools_changed) {
-            self.push_tools_changed();
+        while let Some(role) = self.tools_changed.pop_first() {
+            self.push_tools_changed(&role);
         }
         if self.draining.is_some() && self.running == 0 {
             self.end_drain();

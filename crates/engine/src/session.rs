@@ -92,7 +92,7 @@ impl Engine {
         }
         if rose {
             self.recheck.insert(key.role.clone());
-            self.tools_changed = true;
+            self.tools_changed.insert(key.role.clone());
         }
     }
 
@@ -456,11 +456,11 @@ impl Engine {
         }
     }
 
-    pub(crate) fn push_tools_changed(&mut self) {
+    pub(crate) fn push_tools_changed(&mut self, role: &RoleName) {
         let told: Vec<ConnId> = self
             .conns
             .iter()
-            .filter(|(_, conn)| conn.kind == proto::RoleKind::Agent && conn.has(Feature::Tools))
+            .filter(|(_, conn)| conn.peer.role == *role && conn.has(Feature::Tools))
             .map(|(id, _)| *id)
             .collect();
         let msg = proto::encode_message(&Message::ToolsChanged(proto::ToolsChanged {}));

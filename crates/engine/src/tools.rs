@@ -68,7 +68,6 @@ impl Engine {
         self.log(Level::Info, "offer", |log| log.role = Some(role.clone()));
         let after = self.rules_changed;
         self.reply_after(conn, after, id, &Message::Offered(offered));
-        self.tools_changed = true;
         self.route(role);
     }
 
@@ -143,7 +142,7 @@ impl Engine {
     /// Rules or pins changed: everything that hangs on them is looked at again.
     pub(crate) fn rules_moved(&mut self) {
         self.recheck.extend(self.accounts.keys().cloned());
-        self.tools_changed = true;
+        self.tools_changed.extend(self.config.roles.keys().cloned());
         let runners: Vec<ConnId> = self
             .conns
             .iter()
