@@ -14,8 +14,11 @@ use crate::ruleset::Ruleset;
 
 mod broker;
 mod constraints;
+mod examples;
 pub(crate) mod faults;
 pub(crate) mod grants;
+mod offers;
+pub(crate) mod people;
 mod roles;
 pub(crate) mod section;
 mod tools;
@@ -71,7 +74,7 @@ impl Config {
 }
 
 /// Notes what is no TOML.
-pub(crate) fn syntax(wrong: &[toml::de::Error], faults: &mut Faults<'_>) {
+pub(crate) fn syntax(wrong: &[toml::de::Error], faults: &mut Faults) {
     for fault in wrong {
         faults.add(
             &fault.span().unwrap_or(0..0),
@@ -82,13 +85,13 @@ pub(crate) fn syntax(wrong: &[toml::de::Error], faults: &mut Faults<'_>) {
 
 fn read(
     table: &toml::Spanned<DeTable<'_>>,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> (Settings, BTreeMap<RoleName, Role>, Ruleset) {
     let place = "the configuration".to_owned();
     let top = Section::new(table.get_ref(), table.span(), place, KEYS, faults);
     let settings = broker::read(&top, faults);
     let roles = roles::read(&top, &settings, faults);
-    let context = grants::Context::read(&top, &roles, &settings, faults);
+    let context = people::Context::read(&top, &roles, &settings, faults);
     let tools = tools::read(&top, &roles, faults);
     let grants = grants::read(&top, &context, &tools, faults);
     let ruleset = Ruleset::new(tools, roles.offers, grants, context);

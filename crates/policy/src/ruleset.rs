@@ -7,12 +7,14 @@ use proto::{Access, GrantId, RoleName, SessionId, Timestamp, ToolName};
 use toml::de::DeTable;
 
 use crate::config::faults::Faults;
-use crate::config::grants::{self, Context};
+use crate::config::grants;
+use crate::config::people::Context;
 use crate::config::syntax;
 use crate::decide;
 use crate::decision::{Ask, Decision, Query, TraceLine};
 use crate::grant::{Grant, Miss, Word};
 use crate::limits::{MAX_GRANTS, MAX_TEXT};
+use crate::remarks;
 use crate::tool::{self, OfferFloor};
 
 pub use crate::tool::{EffectiveTool, ToolFloor};
@@ -218,6 +220,14 @@ impl Ruleset {
             grants: asking.iter().map(|grant| grant.asking(true)).collect(),
             permit,
         })
+    }
+
+    /// What is no fault and still worth a reviewer's look, a line each: names that mean nothing, a
+    /// `max_class` that does not count, restrictions that leaving a pointer out avoids.
+    pub fn remarks(&self) -> Vec<String> {
+        let grants: Vec<&Grant> = self.grants.iter().map(Arc::as_ref).collect();
+        let kind = |role: &RoleName| self.context.roles.get(role).map(|(kind, _)| *kind);
+        remarks::remarks(self, &grants, kind)
     }
 
     fn candidates<'r>(&'r self, query: &Query<'_>) -> impl Iterator<Item = &'r Grant> {

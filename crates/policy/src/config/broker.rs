@@ -59,7 +59,7 @@ impl Default for Settings {
 }
 
 /// Reads `[broker]`; what it does not say is as by default.
-pub(crate) fn read(top: &Section<'_>, faults: &mut Faults<'_>) -> Settings {
+pub(crate) fn read(top: &Section<'_>, faults: &mut Faults) -> Settings {
     let mut settings = Settings::default();
     let Some(node) = top.get("broker") else {
         return settings;
@@ -115,7 +115,7 @@ pub(crate) fn read(top: &Section<'_>, faults: &mut Faults<'_>) -> Settings {
     settings
 }
 
-fn read_folder(section: &Section<'_>, key: &str, faults: &mut Faults<'_>) -> Option<String> {
+fn read_folder(section: &Section<'_>, key: &str, faults: &mut Faults) -> Option<String> {
     let text = section.short_text(faults, key, MAX_PATTERN)?;
     let plain = path::is_clean_absolute(text.text) && !text.text.chars().any(char::is_control);
     if !plain || text.text == "/" {

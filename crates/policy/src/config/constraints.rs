@@ -19,7 +19,7 @@ const MATCHERS: [&str; 12] = [
 ];
 
 /// Reads the constraints under a key; `None` if there are none, or they have faults.
-pub(crate) fn read(grant: &Section<'_>, key: &str, faults: &mut Faults<'_>) -> Option<Constraints> {
+pub(crate) fn read(grant: &Section<'_>, key: &str, faults: &mut Faults) -> Option<Constraints> {
     let node = grant.get(key)?;
     let Some(table) = node.get_ref().as_table() else {
         grant.mistyped(
@@ -50,7 +50,7 @@ fn read_constraint(
     section: &Section<'_>,
     text: Text<'_>,
     node: &Node<'_>,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<Constraint> {
     let place = format!("{} `{}`", section.place, text.text);
     let pointer = match Pointer::new(text.text) {
@@ -79,7 +79,7 @@ fn read_constraint(
 fn only_matcher<'d>(
     node: &'d Node<'d>,
     place: &str,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<(&'d str, &'d Node<'d>)> {
     let one = node.get_ref().as_table().filter(|table| table.len() == 1);
     let Some((key, value)) = one.and_then(|table| table.iter().next()) else {
@@ -95,7 +95,7 @@ fn read_matcher(
     name: &str,
     node: &Node<'_>,
     depth: usize,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<Matcher> {
     if matches!(name, "each" | "some") {
         if depth >= MAX_NESTING {

@@ -10,22 +10,24 @@ pub(crate) type Span = Range<usize>;
 
 /// The faults of one text.
 #[derive(Debug)]
-pub(crate) struct Faults<'t> {
-    text: &'t str,
+pub(crate) struct Faults {
+    /// Where each line ends.
+    ends: Vec<usize>,
     found: Vec<(usize, String)>,
 }
 
-impl<'t> Faults<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
+impl Faults {
+    pub(crate) fn new(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         Faults {
-            text,
+            ends: ends.map(|(place, _)| place).collect(),
             found: Vec::new(),
         }
     }
 
     /// Notes a fault where `span` begins.
     pub(crate) fn add(&mut self, span: &Span, what: impl Into<String>) {
-        self.found.push((line(self.text, span.start), what.into()));
+        self.found.push((self.line(span), what.into()));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -34,7 +36,7 @@ impl<'t> Faults<'t> {
 
     /// The line that `span` begins in, from 1.
     pub(crate) fn line(&self, span: &Span) -> usize {
-        line(self.text, span.start)
+        self.ends.partition_point(|end| *end < span.start) + 1
     }
 
     /// All of them, up to [`MAX_FAULTS`], and how many more there are.
@@ -57,18 +59,13 @@ impl<'t> Faults<'t> {
     }
 }
 
-fn line(text: &str, offset: usize) -> usize {
-    let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
-    before.iter().filter(|b| **b == b'\n').count() + 1
-}
-
 /// The candidate that a misspelt word most likely meant.
 pub(crate) fn nearest<'c>(
     word: &str,
     candidates: impl IntoIterator<Item = &'c str>,
 ) -> Option<&'c str> {
     let word: Vec<char> = word.chars().take(64).collect();
-    let allowed = (word.len() / 3).clamp(1, 3);
+    let allowed = (word.len() / 2).clamp(1, 3);
     candidates
         .into_iter()
         .map(|candidate| (distance(&word, candidate), candidate))

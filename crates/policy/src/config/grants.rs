@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use proto::{DataClass, Effects, GrantId, RoleName, SessionId, Timestamp, ToolName};
+use proto::{DataClass, GrantId, RoleName, SessionId, Timestamp, ToolName};
 use toml::de::DeValue;
 
 use super::broker::SOME_TIME;
-use super::constraints;
-use super::faults::{Faults, hint};
-use super::roles::{CLASSES, Roles};
-use super::section::{Section, Text};
-use super::{RoleKind, Settings, units};
-use crate::decide;
+use super::faults::Faults;
+use super::people::{self, Context};
+use super::roles::CLASSES;
+use super::section::Section;
+use super::{constraints, examples, units};
 use crate::glob::NameGlob;
 use crate::grant::{Grant, Terms, Word};
-use crate::limits::{MAX_EXAMPLE, MAX_EXAMPLES, MAX_GRANTS, MAX_QUORUM, MAX_USES, MAX_WHY};
-use crate::matcher::Fit;
+use crate::limits::{MAX_GRANTS, MAX_QUORUM, MAX_USES, MAX_WHY};
 use crate::tool::ToolFloor;
 
 const KEYS: &[&str] = &[
@@ -47,89 +45,12 @@ const WORDS: &[(&str, Word)] = &[
 ];
 const ABOVE: &[(&str, Word)] = &[("ask", Word::Ask), ("deny", Word::Deny)];
 
-/// What a grant is checked against besides itself; kept for the grants of run time.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Context {
-    /// The configuration's `approvers`.
-    pub(crate) approvers: Vec<RoleName>,
-    /// Every role's kind, and the users of those that name users alone.
-    pub(crate) roles: BTreeMap<RoleName, (RoleKind, Option<Vec<String>>)>,
-    /// Roles that have faults of their own: naming them is no further fault.
-    pub(crate) faulty: Vec<RoleName>,
-    /// The default, in milliseconds.
-    pub(crate) approval_ttl: u64,
-}
-
-impl Context {
-    /// What grants are checked against, with the configuration's `approvers` read.
-    pub(crate) fn read(
-        top: &Section<'_>,
-        roles: &Roles,
-        settings: &Settings,
-        faults: &mut Faults<'_>,
-    ) -> Context {
-        let people = |role: &super::Role| {
-            let users = role.groups.is_empty().then(|| role.users.clone());
-            (role.name.clone(), (role.kind, users))
-        };
-        let known = |name: &&RoleName| !roles.roles.contains_key(*name);
-        let mut context = Context {
-            approvers: Vec::new(),
-            roles: roles.roles.values().map(people).collect(),
-            faulty: roles.named.iter().filter(known).cloned().collect(),
-            approval_ttl: settings.approval_ttl,
-        };
-        context.approvers = context.approvers(top, faults).unwrap_or_default();
-        context
-    }
-
-    /// The approver roles under `approvers`.
-    fn approvers(&self, section: &Section<'_>, faults: &mut Faults<'_>) -> Option<Vec<RoleName>> {
-        let texts = section.texts(faults, "approvers")?;
-        let role = |text: &Text<'_>| match self.roles.get_key_value(text.text) {
-            Some((name, (RoleKind::Approver, _))) => Some(name.clone()),
-            Some((name, (kind, _))) => {
-                let kind = kind.as_str();
-                let rule = format!(
-                    "approvers: role `{name}` is of kind {kind}; name one of kind approver"
-                );
-                section.fault(faults, &text.span, rule);
-                None
-            }
-            None => {
-                let faulty = self.faulty.iter().find(|role| role.as_str() == text.text);
-                if faulty.is_none() {
-                    let approvers = self
-                        .roles
-                        .iter()
-                        .filter(|(_, (kind, _))| *kind == RoleKind::Approver);
-                    let hint = hint(text.text, approvers.map(|(name, _)| name.as_str()));
-                    let rule =
-                        format!("approvers: there is no approver role `{}`{hint}", text.text);
-                    section.fault(faults, &text.span, rule);
-                }
-                faulty.cloned()
-            }
-        };
-        Some(texts.iter().filter_map(role).collect())
-    }
-
-    /// The most distinct uids that these approvers can be, where that is known.
-    fn people(&self, approvers: &[RoleName]) -> Option<usize> {
-        let mut users = std::collections::BTreeSet::new();
-        for role in approvers {
-            users.extend(self.roles.get(role)?.1.as_ref()?);
-        }
-        Some(users.len())
-    }
-}
-
 /// Reads every `[[grant]]`, in file order.
 pub(crate) fn read(
     top: &Section<'_>,
     context: &Context,
     tools: &BTreeMap<ToolName, ToolFloor>,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Vec<Grant> {
     let nodes = top.tables(faults, "grant");
     if nodes.len() > MAX_GRANTS {
@@ -166,7 +87,7 @@ pub(crate) fn read_alone(
     top: &toml::Spanned<toml::de::DeTable<'_>>,
     context: &Context,
     tools: &BTreeMap<ToolName, ToolFloor>,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<Grant> {
     let id = top.get_ref().get("id").and_then(|id| id.get_ref().as_str());
     let place = id.map_or("the grant".to_owned(), |id| format!("grant `{id}`"));
@@ -175,8 +96,8 @@ pub(crate) fn read_alone(
     grant.runtime = true;
     match grant.effect {
         Word::Allow => {
-            section.require(faults, "expires", "\"2027-06-30T00:00:00Z\"");
-            section.require(faults, "max_uses", "100");
+            section.require(faults, "expires", "\"2027-06-30T00:00:00Z\"", "");
+            section.require(faults, "max_uses", "100", "");
         }
         Word::Deny => {}
         Word::Ask => {
@@ -192,10 +113,10 @@ fn read_grant(
     section: &Section<'_>,
     context: &Context,
     tools: &BTreeMap<ToolName, ToolFloor>,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<Grant> {
-    section.require(faults, "id", "\"docs\"");
-    section.require(faults, "effect", "\"allow\" (or ask, deny)");
+    section.require(faults, "id", "\"docs\"", "");
+    section.require(faults, "effect", "\"allow\"", ", or ask, deny");
     let id = section
         .text(faults, "id")
         .and_then(|text| match GrantId::new(text.text) {
@@ -227,7 +148,7 @@ fn read_grant(
     let constraints = constraints::read(section, "where", faults);
     let unless = constraints::read(section, "unless", faults);
     let only = section.flag(faults, "only");
-    if section.has("only") && !section.has("where") {
+    if effect != Some(Word::Deny) && !section.has("where") {
         section.forbid(faults, "only", "belongs to a `where`");
     }
     let max_class: Option<DataClass> = section.word(faults, "max_class", CLASSES);
@@ -261,10 +182,10 @@ fn read_grant(
     };
     let named = |key| constraints::written(section.get(key));
     grant.hash = grant.hash(&serde_json::json!([named("where"), named("unless")]));
-    check_people(section, &grant, context, tools, faults);
+    people::check(section, &grant, context, tools, faults);
     // A `where` with faults is read as none; its examples would be held against nothing.
     if grant.constraints.is_some() || !section.has("where") {
-        check_examples(section, &grant, faults);
+        examples::check(section, &grant, faults);
     }
     Some(grant)
 }
@@ -274,9 +195,9 @@ fn names<E: std::fmt::Display>(
     section: &Section<'_>,
     key: &str,
     valid: impl Fn(&str) -> Result<(), E>,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<Vec<NameGlob>> {
-    section.require(faults, key, "[\"*\"], or what is meant");
+    section.require(faults, key, "[\"*\"]", ", or what is meant");
     let texts = section.texts(faults, key)?;
     if texts.is_empty() {
         section.fault(
@@ -304,7 +225,7 @@ fn names<E: std::fmt::Display>(
     Some(globs)
 }
 
-fn read_terms(section: &Section<'_>, context: &Context, faults: &mut Faults<'_>) -> Terms {
+fn read_terms(section: &Section<'_>, context: &Context, faults: &mut Faults) -> Terms {
     let standing_ttl = section.duration(faults, "standing_ttl", SOME_TIME);
     let standing_uses = section.integer(faults, "standing_uses", 1..=MAX_USES);
     for (one, other) in [
@@ -342,7 +263,7 @@ fn read_terms(section: &Section<'_>, context: &Context, faults: &mut Faults<'_>)
     }
 }
 
-fn read_expires(section: &Section<'_>, faults: &mut Faults<'_>) -> Option<Timestamp> {
+fn read_expires(section: &Section<'_>, faults: &mut Faults) -> Option<Timestamp> {
     let node = section.get("expires")?;
     let date = match node.get_ref() {
         DeValue::String(text) => units::date(text),
@@ -360,7 +281,7 @@ fn read_expires(section: &Section<'_>, faults: &mut Faults<'_>) -> Option<Timest
 }
 
 /// Keys that mean nothing with an effect.
-fn forbid_by_effect(section: &Section<'_>, effect: Word, faults: &mut Faults<'_>) {
+fn forbid_by_effect(section: &Section<'_>, effect: Word, faults: &mut Faults) {
     let deny = [
         "only",
         "max_class",
@@ -384,110 +305,5 @@ fn forbid_by_effect(section: &Section<'_>, effect: Word, faults: &mut Faults<'_>
         for key in deny {
             section.forbid(faults, key, "means nothing in a deny");
         }
-    }
-}
-
-/// Whoever could be asked must be somebody, and enough.
-fn check_people(
-    section: &Section<'_>,
-    grant: &Grant,
-    context: &Context,
-    tools: &BTreeMap<ToolName, ToolFloor>,
-    faults: &mut Faults<'_>,
-) {
-    if let Some(why) = could_ask(grant, tools)
-        && grant.terms.approvers.is_empty()
-        && !section.has("approvers")
-    {
-        let rule = format!(
-            "{why}, and nobody is named to be asked; write `approvers = [\"…\"]` here or at the top"
-        );
-        section.fault(faults, &section.span, rule);
-    }
-    let (quorum, approvers) = (grant.terms.quorum, &grant.terms.approvers);
-    if let Some(people) = context.people(approvers).filter(|_| !approvers.is_empty())
-        && usize::try_from(quorum).is_ok_and(|quorum| quorum > people)
-        && grant.effect != Word::Deny
-    {
-        let rule = format!(
-            "a quorum of {quorum} can never be reached: its approvers are {people} user(s)"
-        );
-        let at = if section.has("quorum") {
-            "quorum"
-        } else {
-            "approvers"
-        };
-        section.fault(faults, &section.span_of(at), rule);
-    }
-}
-
-/// Why the grant could ask. An allow asks untrusted sessions by default, but for declared `read`
-/// tools without egress; should an offer tighten such a tool, a grant that names nobody denies.
-fn could_ask(grant: &Grant, tools: &BTreeMap<ToolName, ToolFloor>) -> Option<&'static str> {
-    let harmless = |glob: &NameGlob| {
-        let tool = glob.literal().and_then(|name| tools.get(name));
-        tool.is_some_and(|tool| tool.effects == Effects::Read && !tool.egress)
-    };
-    match (grant.effect, grant.untrusted) {
-        (Word::Deny, _) => None,
-        (Word::Ask, _) => Some("it asks"),
-        (Word::Allow, _) if grant.above_max == Word::Ask => Some("it asks above its `max_class`"),
-        (Word::Allow, Some(Word::Ask)) => Some("it asks where a session is untrusted"),
-        (Word::Allow, Some(Word::Allow | Word::Deny)) => None,
-        (Word::Allow, None) if grant.tools.iter().all(harmless) => None,
-        (Word::Allow, None) => {
-            Some("it asks where a session is untrusted, because `untrusted` is not stated")
-        }
-    }
-}
-
-fn check_examples(section: &Section<'_>, grant: &Grant, faults: &mut Faults<'_>) {
-    let Some(node) = section.get("examples") else {
-        return;
-    };
-    let place = format!("{}, examples", section.place);
-    let Some(examples) = Section::of(node, place, &["match", "no_match"], faults) else {
-        return;
-    };
-    for key in ["match", "no_match"] {
-        let texts = examples.texts(faults, key).unwrap_or_default();
-        if texts.len() > MAX_EXAMPLES {
-            let rule = format!("`{key}` has at most {MAX_EXAMPLES} entries");
-            examples.fault(faults, &examples.span_of(key), rule);
-            continue;
-        }
-        for (place, text) in texts.iter().enumerate() {
-            if let Err(rule) = check_example(grant, key == "match", text.text) {
-                examples.fault(faults, &text.span, format!("{key}[{place}] {rule}"));
-            }
-        }
-    }
-}
-
-/// An example that is to match must be permitted by `where` and `only`; one that is not must fall,
-/// for a restriction without doubt, because what cannot be evaluated is restricted.
-fn check_example(grant: &Grant, must_match: bool, text: &str) -> Result<(), &'static str> {
-    if text.len() > MAX_EXAMPLE {
-        return Err("is too long");
-    }
-    let Some(arguments) = decide::parse(text) else {
-        return Err("is no JSON object without duplicate keys");
-    };
-    let reading = grant.read(Some(&arguments));
-    let covered = reading.covered || grant.effect == Word::Deny;
-    match (must_match, reading.fit) {
-        (true, Fit::Matches) if covered => Ok(()),
-        (true, Fit::Matches) => {
-            Err("holds more than the `where` names; name it, or write `only = false`")
-        }
-        (true, Fit::Differs) => Err("does not match the `where`"),
-        (true, Fit::Unclear) => Err("cannot be evaluated by the `where`"),
-        (false, Fit::Differs) => Ok(()),
-        (false, Fit::Unclear) if grant.effect == Word::Allow => Ok(()),
-        (false, Fit::Unclear) => {
-            Err("cannot be evaluated by the `where`, so the restriction applies to it")
-        }
-        (false, Fit::Matches) if grant.effect == Word::Allow && !covered => Ok(()),
-        (false, Fit::Matches) => Err("matches the `where`"),
     }
 }

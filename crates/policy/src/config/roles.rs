@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use proto::{DataClass, Effects, RoleName};
 
 use super::faults::{Faults, Span};
-use super::section::{Node, Section, Text, unsigned};
-use super::{LabelScope, OfferRule, Pin, Quota, Role, RoleKind, Settings};
-use crate::glob::NameGlob;
-use crate::limits::{MAX_CONCURRENCY, MAX_OFFERS, MAX_ROLES, MAX_SOCKET_PATH, MAX_USER};
+use super::section::{Section, Text, unsigned};
+use super::{LabelScope, Pin, Quota, Role, RoleKind, Settings, offers};
+use crate::limits::{MAX_CONCURRENCY, MAX_ROLES, MAX_SOCKET_PATH, MAX_USER};
 use crate::tool::OfferFloor;
 
 const KEYS: &[&str] = &[
@@ -23,7 +22,6 @@ const KEYS: &[&str] = &[
     "max_class",
     "quota",
 ];
-const OFFER_KEYS: &[&str] = &["tools", "class", "untrusted", "effects", "egress", "pin"];
 const QUOTA_KEYS: &[&str] = &[
     "connections",
     "in_flight",
@@ -81,7 +79,7 @@ pub(crate) struct Roles {
 }
 
 /// Reads `[roles.*]`.
-pub(crate) fn read(top: &Section<'_>, settings: &Settings, faults: &mut Faults<'_>) -> Roles {
+pub(crate) fn read(top: &Section<'_>, settings: &Settings, faults: &mut Faults) -> Roles {
     let mut all = Roles::default();
     let Some(node) = top.get("roles") else {
         top.fault(
@@ -125,7 +123,7 @@ pub(crate) fn read(top: &Section<'_>, settings: &Settings, faults: &mut Faults<'
     if !settings.allow_shared_uid {
         shared_users(&all.roles, &users, faults);
     }
-    overlaps(&all.offers, faults);
+    offers::overlaps(&all.offers, faults);
     all
 }
 
@@ -134,9 +132,14 @@ fn read_role(
     section: &Section<'_>,
     settings: &Settings,
     offers: &mut Vec<OfferFloor>,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<Role> {
-    section.require(faults, "kind", "\"agent\" (or runner, approver, operator)");
+    section.require(
+        faults,
+        "kind",
+        "\"agent\"",
+        ", or runner, approver, operator",
+    );
     let kind = section.word(faults, "kind", KINDS);
     let socket = settings.runtime_dir.len() + name.as_str().len() + "/.sock".len();
     if socket > MAX_SOCKET_PATH && settings.runtime_dir.len() + 7 <= MAX_SOCKET_PATH {
@@ -156,7 +159,7 @@ fn read_role(
         concurrency: section
             .integer(faults, "concurrency", 1..=MAX_CONCURRENCY)
             .unwrap_or(16),
-        offers: read_offers(&name, section, offers, faults),
+        offers: offers::read(&name, section, offers, faults),
         max_class: section
             .word(faults, "max_class", CLASSES)
             .unwrap_or_default(),
@@ -172,7 +175,8 @@ fn read_role(
         section.require(
             faults,
             "max_class",
-            "\"internal\", the highest class that it is shown",
+            "\"internal\"",
+            ", the highest class that it is shown",
         );
     } else {
         section.forbid(faults, "max_class", "is for approvers");
@@ -180,15 +184,11 @@ fn read_role(
     Some(role)
 }
 
-fn read_scope(
-    section: &Section<'_>,
-    kind: Option<RoleKind>,
-    faults: &mut Faults<'_>,
-) -> LabelScope {
+fn read_scope(section: &Section<'_>, kind: Option<RoleKind>, faults: &mut Faults) -> LabelScope {
     match kind {
         Some(RoleKind::Agent) => {
-            let example = "\"role\", or \"session\" if its code keeps its sessions apart";
-            section.require(faults, "label_scope", example);
+            let note = ", or \"session\" if its code keeps its sessions apart";
+            section.require(faults, "label_scope", "\"role\"", note);
             section
                 .word(faults, "label_scope", SCOPES)
                 .unwrap_or(LabelScope::Role)
@@ -201,7 +201,7 @@ fn read_scope(
     }
 }
 
-fn read_users(section: &Section<'_>, key: &str, faults: &mut Faults<'_>) -> Vec<String> {
+fn read_users(section: &Section<'_>, key: &str, faults: &mut Faults) -> Vec<String> {
     let texts = section.texts(faults, key).unwrap_or_default();
     texts
         .into_iter()
@@ -210,7 +210,7 @@ fn read_users(section: &Section<'_>, key: &str, faults: &mut Faults<'_>) -> Vec<
 }
 
 /// A user's or group's name, or a decimal id without a zero in front.
-fn user(section: &Section<'_>, text: Text<'_>, faults: &mut Faults<'_>) -> Option<String> {
+fn user(section: &Section<'_>, text: Text<'_>, faults: &mut Faults) -> Option<String> {
     let name = text.text;
     let strange = |c: char| c.is_control() || c.is_whitespace() || c == ':' || c == '/';
     if name.is_empty() || name.len() > MAX_USER || name.contains(strange) {
@@ -240,7 +240,7 @@ fn user(section: &Section<'_>, text: Text<'_>, faults: &mut Faults<'_>) -> Optio
 }
 
 /// `0o660`, or `"0660"`.
-fn read_mode(section: &Section<'_>, faults: &mut Faults<'_>) -> Option<u32> {
+fn read_mode(section: &Section<'_>, faults: &mut Faults) -> Option<u32> {
     let node = section.get("mode")?;
     let mode = match (node.get_ref().as_str(), node.get_ref().as_integer()) {
         (Some(text), _) if text.bytes().all(|b| b.is_ascii_digit()) => {
@@ -262,7 +262,7 @@ fn read_mode(section: &Section<'_>, faults: &mut Faults<'_>) -> Option<u32> {
     mode
 }
 
-fn read_quota(section: &Section<'_>, faults: &mut Faults<'_>) -> Quota {
+fn read_quota(section: &Section<'_>, faults: &mut Faults) -> Quota {
     let mut quota = Quota::default();
     let Some(node) = section.get("quota") else {
         return quota;
@@ -298,69 +298,11 @@ fn read_quota(section: &Section<'_>, faults: &mut Faults<'_>) -> Quota {
     quota
 }
 
-fn read_offers(
-    runner: &RoleName,
-    section: &Section<'_>,
-    compiled: &mut Vec<OfferFloor>,
-    faults: &mut Faults<'_>,
-) -> Vec<OfferRule> {
-    let nodes = section.tables(faults, "offers");
-    if nodes.len() > MAX_OFFERS {
-        let rule = format!("`offers` has at most {MAX_OFFERS} rules");
-        section.fault(faults, &section.span_of("offers"), rule);
-        return Vec::new();
-    }
-    let offer = |node| read_offer(runner, section, node, faults);
-    let offers: Vec<OfferFloor> = nodes.into_iter().filter_map(offer).collect();
-    let rules = offers.iter().map(|offer| offer.rule.clone()).collect();
-    compiled.extend(offers);
-    rules
-}
-
-fn read_offer(
-    runner: &RoleName,
-    role: &Section<'_>,
-    node: &Node<'_>,
-    faults: &mut Faults<'_>,
-) -> Option<OfferFloor> {
-    let place = format!("{}, offers", role.place);
-    let section = Section::of(node, place, OFFER_KEYS, faults)?;
-    section.require(faults, "tools", "[\"mail.*\"]");
-    let tools = section.texts(faults, "tools").unwrap_or_default();
-    let mut globs = Vec::new();
-    for text in &tools {
-        match NameGlob::new(text.text) {
-            Ok(glob) => globs.push(glob),
-            Err(rule) => {
-                section.fault(faults, &text.span, format!("tools `{}`: {rule}", text.text));
-            }
-        }
-    }
-    let rule = OfferRule {
-        tools: tools.iter().map(|text| text.text.to_owned()).collect(),
-        class: section
-            .word(faults, "class", CLASSES)
-            .unwrap_or(DataClass::Internal),
-        untrusted: section.flag(faults, "untrusted").unwrap_or(true),
-        effects: section
-            .word(faults, "effects", EFFECTS)
-            .unwrap_or(Effects::Once),
-        egress: section.flag(faults, "egress").unwrap_or(true),
-        pin: section.word(faults, "pin", PINS).unwrap_or(Pin::Accept),
-    };
-    Some(OfferFloor {
-        runner: runner.clone(),
-        globs,
-        rule,
-        span: section.span_of("tools"),
-    })
-}
-
 /// One person as an agent or a runner and as an approver or an operator undoes the separation.
 fn shared_users(
     roles: &BTreeMap<RoleName, Role>,
     spans: &[(RoleName, Span, String)],
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) {
     let judges = |role: &&Role| matches!(role.kind, RoleKind::Approver | RoleKind::Operator);
     for (name, span, place) in spans {
@@ -379,34 +321,6 @@ fn shared_users(
                         judge.name,
                     ),
                 );
-            }
-        }
-    }
-}
-
-/// A name that the offers of two runner roles admit would belong to nobody.
-fn overlaps(offers: &[OfferFloor], faults: &mut Faults<'_>) {
-    for (place, offer) in offers.iter().enumerate() {
-        let earlier = offers.get(..place).unwrap_or_default();
-        for other in earlier.iter().filter(|other| other.runner != offer.runner) {
-            for (a, b) in offer
-                .globs
-                .iter()
-                .flat_map(|a| other.globs.iter().map(move |b| (a, b)))
-            {
-                if a.matches(b.as_str()) || b.matches(a.as_str()) {
-                    faults.add(
-                        &offer.span,
-                        format!(
-                            "role `{}`, offers: `{}` and `{}` of role `{}` admit the same names, \
-                             and a tool belongs to one runner role; tell them apart",
-                            offer.runner,
-                            a.as_str(),
-                            b.as_str(),
-                            other.runner,
-                        ),
-                    );
-                }
             }
         }
     }

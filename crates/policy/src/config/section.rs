@@ -38,7 +38,7 @@ impl<'d> Section<'d> {
         span: Span,
         place: String,
         keys: &[&str],
-        faults: &mut Faults<'_>,
+        faults: &mut Faults,
     ) -> Self {
         for key in table
             .keys()
@@ -56,7 +56,7 @@ impl<'d> Section<'d> {
         node: &'d Node<'d>,
         place: String,
         keys: &[&str],
-        faults: &mut Faults<'_>,
+        faults: &mut Faults,
     ) -> Option<Self> {
         match node.get_ref().as_table() {
             Some(table) => Some(Section::new(table, node.span(), place, keys, faults)),
@@ -71,7 +71,7 @@ impl<'d> Section<'d> {
     }
 
     /// Notes a fault at `span`, as this table's.
-    pub(crate) fn fault(&self, faults: &mut Faults<'_>, span: &Span, what: impl Display) {
+    pub(crate) fn fault(&self, faults: &mut Faults, span: &Span, what: impl Display) {
         faults.add(span, format!("{}: {what}", self.place));
     }
 
@@ -93,26 +93,23 @@ impl<'d> Section<'d> {
         self.get(key).map_or(self.span.clone(), Spanned::span)
     }
 
-    /// Notes a key that must be there and is not.
-    pub(crate) fn require(&self, faults: &mut Faults<'_>, key: &str, example: &str) {
+    /// Notes a key that must be there and is not, with a value that could stand there.
+    pub(crate) fn require(&self, faults: &mut Faults, key: &str, example: &str, note: &str) {
         if !self.has(key) {
-            self.fault(
-                faults,
-                &self.span,
-                format!("`{key}` is missing; write `{key} = {example}`"),
-            );
+            let what = format!("`{key}` is missing; write `{key} = {example}`{note}");
+            self.fault(faults, &self.span, what);
         }
     }
 
     /// Notes a key that may not be there.
-    pub(crate) fn forbid(&self, faults: &mut Faults<'_>, key: &str, why: &str) {
+    pub(crate) fn forbid(&self, faults: &mut Faults, key: &str, why: &str) {
         if let Some(node) = self.get(key) {
             self.fault(faults, &node.span(), format!("`{key}` {why}; leave it out"));
         }
     }
 
     /// A value of another type than the key wants.
-    pub(crate) fn mistyped(&self, faults: &mut Faults<'_>, key: &str, node: &Node<'_>, want: &str) {
+    pub(crate) fn mistyped(&self, faults: &mut Faults, key: &str, node: &Node<'_>, want: &str) {
         self.fault(
             faults,
             &node.span(),
@@ -121,7 +118,7 @@ impl<'d> Section<'d> {
     }
 
     /// A string.
-    pub(crate) fn text(&self, faults: &mut Faults<'_>, key: &str) -> Option<Text<'d>> {
+    pub(crate) fn text(&self, faults: &mut Faults, key: &str) -> Option<Text<'d>> {
         let node = self.get(key)?;
         let text = node.get_ref().as_str().map(|text| Text {
             text,
@@ -136,7 +133,7 @@ impl<'d> Section<'d> {
     /// A string of at most `most` bytes.
     pub(crate) fn short_text(
         &self,
-        faults: &mut Faults<'_>,
+        faults: &mut Faults,
         key: &str,
         most: usize,
     ) -> Option<Text<'d>> {
@@ -153,7 +150,7 @@ impl<'d> Section<'d> {
     }
 
     /// A list of strings.
-    pub(crate) fn texts(&self, faults: &mut Faults<'_>, key: &str) -> Option<Vec<Text<'d>>> {
+    pub(crate) fn texts(&self, faults: &mut Faults, key: &str) -> Option<Vec<Text<'d>>> {
         let node = self.get(key)?;
         let Some(array) = node.get_ref().as_array() else {
             self.mistyped(faults, key, node, "a list of strings");
@@ -184,7 +181,7 @@ impl<'d> Section<'d> {
     }
 
     /// `true` or `false`.
-    pub(crate) fn flag(&self, faults: &mut Faults<'_>, key: &str) -> Option<bool> {
+    pub(crate) fn flag(&self, faults: &mut Faults, key: &str) -> Option<bool> {
         let node = self.get(key)?;
         let flag = node.get_ref().as_bool();
         if flag.is_none() {
@@ -196,7 +193,7 @@ impl<'d> Section<'d> {
     /// A word out of a few.
     pub(crate) fn word<T: Copy>(
         &self,
-        faults: &mut Faults<'_>,
+        faults: &mut Faults,
         key: &str,
         words: &[(&str, T)],
     ) -> Option<T> {
@@ -219,7 +216,7 @@ impl<'d> Section<'d> {
     /// An integer within bounds.
     pub(crate) fn integer(
         &self,
-        faults: &mut Faults<'_>,
+        faults: &mut Faults,
         key: &str,
         bounds: RangeInclusive<u64>,
     ) -> Option<u64> {
@@ -243,7 +240,7 @@ impl<'d> Section<'d> {
     /// A duration such as `"30s"`, in milliseconds.
     pub(crate) fn duration(
         &self,
-        faults: &mut Faults<'_>,
+        faults: &mut Faults,
         key: &str,
         bounds: RangeInclusive<u64>,
     ) -> Option<u64> {
@@ -280,7 +277,7 @@ impl<'d> Section<'d> {
     /// A size such as `"8MiB"`, or an integer of bytes.
     pub(crate) fn size(
         &self,
-        faults: &mut Faults<'_>,
+        faults: &mut Faults,
         key: &str,
         bounds: RangeInclusive<u64>,
     ) -> Option<u64> {
@@ -313,7 +310,7 @@ impl<'d> Section<'d> {
     }
 
     /// The tables of a list of tables, with their places in the list.
-    pub(crate) fn tables(&self, faults: &mut Faults<'_>, key: &str) -> Vec<&'d Node<'d>> {
+    pub(crate) fn tables(&self, faults: &mut Faults, key: &str) -> Vec<&'d Node<'d>> {
         let Some(node) = self.get(key) else {
             return Vec::new();
         };

@@ -30,7 +30,7 @@ const CONTENTS: &[(&str, Content)] = &[("text", Content::Text), ("mcp", Content:
 pub(crate) fn read(
     top: &Section<'_>,
     roles: &Roles,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> BTreeMap<ToolName, ToolFloor> {
     let mut tools: BTreeMap<ToolName, (ToolFloor, usize)> = BTreeMap::new();
     let nodes = top.tables(faults, "tool");
@@ -63,7 +63,7 @@ pub(crate) fn read(
 fn read_tool<'d>(
     node: &'d Node<'d>,
     roles: &Roles,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<(Section<'d>, ToolFloor)> {
     let mut place = "a tool".to_owned();
     if let Some(name) = node
@@ -74,11 +74,12 @@ fn read_tool<'d>(
         place = format!("tool `{name}`");
     }
     let section = Section::of(node, place, KEYS, faults)?;
-    section.require(faults, "name", "\"read_file\"");
+    section.require(faults, "name", "\"read_file\"", "");
     section.require(
         faults,
         "runner",
-        "\"files\", the runner role that serves it",
+        "\"files\"",
+        ", the runner role that serves it",
     );
     let name = section
         .text(faults, "name")
@@ -119,7 +120,7 @@ fn read_tool<'d>(
 fn read_runner(
     section: &Section<'_>,
     roles: &Roles,
-    faults: &mut Faults<'_>,
+    faults: &mut Faults,
 ) -> Option<proto::RoleName> {
     let text = section.text(faults, "runner")?;
     match roles.roles.get(text.text) {
@@ -147,7 +148,7 @@ fn read_runner(
     None
 }
 
-fn read_definition(section: &Section<'_>, faults: &mut Faults<'_>) -> Option<(String, String)> {
+fn read_definition(section: &Section<'_>, faults: &mut Faults) -> Option<(String, String)> {
     let description = section.short_text(faults, "description", MAX_DESCRIPTION);
     let schema = section.short_text(faults, "input_schema", MAX_SCHEMA);
     for (one, other) in [

@@ -1,6 +1,6 @@
 //! Durations, sizes and dates as people write them.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use proto::Timestamp;
 
@@ -14,9 +14,19 @@ pub(crate) fn duration(text: &str) -> Result<u64, &'static str> {
     u64::try_from(duration.as_millis()).map_err(|_| RULE)
 }
 
-/// Milliseconds as [`duration`] reads them.
+/// Milliseconds as [`duration`] reads them, in the largest unit that is exact.
 pub(crate) fn duration_text(millis: u64) -> String {
-    humantime::format_duration(Duration::from_millis(millis)).to_string()
+    for (unit, length) in [
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+    ] {
+        if millis >= length && millis.is_multiple_of(length) {
+            return format!("{}{unit}", millis / length);
+        }
+    }
+    format!("{millis}ms")
 }
 
 const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("B", 0)];
@@ -71,6 +81,13 @@ mod tests {
         }
         for bad in ["", "30", "s", "-1s", "1us", "9999999999999999y"] {
             assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_come_back() {
+        for text in ["3650d", "36h", "90m", "61s", "1001ms", "0ms"] {
+            assert_eq!(duration_text(duration(text).unwrap()), text);
         }
     }
 

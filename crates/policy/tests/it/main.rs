@@ -1,14 +1,26 @@
-//! What the policy promises, from the outside.
+//! What the policy promises, from the outside. `cfg(test)` says to the lints what these modules are.
 
+#[cfg(test)]
 mod ask;
+#[cfg(test)]
 mod default;
+#[cfg(test)]
 mod example;
+#[cfg(test)]
 mod faults;
+#[cfg(test)]
 mod fixture;
+#[cfg(test)]
 mod matchers;
+#[cfg(test)]
 mod order;
+#[cfg(test)]
 mod real_case;
+#[cfg(test)]
 mod reference;
+#[cfg(test)]
 mod runtime;
+#[cfg(test)]
 mod small;
+#[cfg(test)]
 mod tools;

@@ -1,0 +1,193 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use client::proto::{ApprovalId, Control, RoleName, SessionId, ToolName};
+use client::{DataClass, Scope};
+
+/// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.
+///
+/// Exit codes: 0 done, 1 not done, 3 the call was denied, 4 the call failed, 64 wrong usage, 69 no broker,
+/// 70 internal, 77 not admitted.
+#[derive(Debug, Parser)]
+#[command(name = "rolebroker", version)]
+pub struct Cli {
+    /// Where and how.
+    #[command(flatten)]
+    pub place: Place,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes: which socket, and for whom to print.
+#[derive(Debug, Args)]
+pub struct Place {
+    /// The folder of the sockets [default: $ROLEBROKER_RUNTIME_DIR, /run/rolebroker, $XDG_RUNTIME_DIR/rolebroker]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub runtime_dir: Option<PathBuf>,
+    /// The role to connect as [default: agent, approver or operator, as the command needs]
+    #[arg(long = "as", global = true, value_name = "ROLE")]
+    pub connect_as: Option<RoleName>,
+    /// The role's socket, wherever it is
+    #[arg(long, global = true, value_name = "PATH", conflicts_with_all = ["runtime_dir", "connect_as"])]
+    pub role_socket: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+impl Place {
+    /// The socket to connect to; `usual` is the role if none was named.
+    pub fn socket(&self, usual: &str) -> PathBuf {
+        if let Some(path) = &self.role_socket {
+            return path.clone();
+        }
+        let role = self.connect_as.as_ref().map_or(usual, RoleName::as_str);
+        match &self.runtime_dir {
+            Some(folder) => folder.join(format!("{role}.sock")),
+            None => client::socket(role),
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Call a tool as an agent, and wait for the answer
+    Call(CallArgs),
+    /// Show the calls that wait for your answer
+    Approvals(ApprovalsArgs),
+    /// Approve a call: exactly the one that is shown
+    Approve(ApproveArgs),
+    /// Refuse a call
+    Refuse(RefuseArgs),
+    /// Show how the broker and its roles are
+    Status,
+    /// Load the configuration anew, whole or not at all
+    Reload,
+    /// Take no new calls, and end when those in flight have ended
+    Drain,
+    /// Lower the class of a session, for the record
+    Declassify(DeclassifyArgs),
+    /// Trust a session again, for the record
+    Endorse(EndorseArgs),
+    /// Show in one screen what the broker does, with real processes in a temporary folder
+    Demo,
+}
+
+/// `call`.
+#[derive(Debug, Args)]
+pub struct CallArgs {
+    /// The conversation: what it has seen decides what it may still do
+    #[arg(long, default_value = "cli")]
+    pub session: SessionId,
+    /// The call's number; the same one again gets the stored answer [default: the time in milliseconds]
+    #[arg(long, value_name = "N")]
+    pub call: Option<u64>,
+    /// The tool
+    pub tool: ToolName,
+    /// A JSON object, or KEY=TEXT and KEY:=JSON pairs
+    #[arg(value_name = "ARGUMENTS")]
+    pub arguments: Vec<String>,
+}
+
+/// `approvals`.
+#[derive(Debug, Args)]
+pub struct ApprovalsArgs {
+    /// Show those of the last hour too that were settled
+    #[arg(long)]
+    pub settled: bool,
+}
+
+/// `approve`.
+#[derive(Debug, Args)]
+pub struct ApproveArgs {
+    /// Which approval; see `rolebroker approvals`
+    pub approval: ApprovalId,
+    /// What it covers: this call, or more like it in its session
+    #[arg(long, value_enum, default_value = "once")]
+    pub scope: ScopeArg,
+    /// A word for the record
+    #[arg(long, default_value = "")]
+    pub comment: String,
+    /// Do not ask again on a terminal
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `refuse`.
+#[derive(Debug, Args)]
+pub struct RefuseArgs {
+    /// Which approval; see `rolebroker approvals`
+    pub approval: ApprovalId,
+    /// A word for the record
+    #[arg(long, default_value = "")]
+    pub comment: String,
+}
+
+/// `declassify`.
+#[derive(Debug, Args)]
+pub struct DeclassifyArgs {
+    /// The agent role
+    pub role: RoleName,
+    /// Its session, or * for the role's own label
+    pub session: String,
+    /// The class that it has from now on: public, internal, confidential
+    pub class: DataClass,
+    /// Why; recorded
+    #[arg(long)]
+    pub reason: String,
+}
+
+impl From<DeclassifyArgs> for Control {
+    fn from(args: DeclassifyArgs) -> Control {
+        Control::Declassify {
+            role: args.role,
+            session: args.session,
+            class: args.class,
+            reason: args.reason,
+        }
+    }
+}
+
+/// `endorse`.
+#[derive(Debug, Args)]
+pub struct EndorseArgs {
+    /// The agent role
+    pub role: RoleName,
+    /// Its session, or * for the role's own label
+    pub session: String,
+    /// Why; recorded
+    #[arg(long)]
+    pub reason: String,
+}
+
+impl From<EndorseArgs> for Control {
+    fn from(args: EndorseArgs) -> Control {
+        Control::Endorse {
+            role: args.role,
+            session: args.session,
+            reason: args.reason,
+        }
+    }
+}
+
+/// What an approval covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScopeArg {
+    /// This call
+    Once,
+    /// This call and more like it in its session, in the bounds that the grants state
+    Session,
+}
+
+impl From<ScopeArg> for Scope {
+    fn from(scope: ScopeArg) -> Scope {
+        match scope {
+            ScopeArg::Once => Scope::Once,
+            ScopeArg::Session => Scope::Session,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `rolebroker demo`: what the broker does, in one screen, with the real daemon and the real file runner, on real
+//! files in a temporary folder. Nothing is taken on trust: each scene is checked against the files themselves.
+
+mod process;
+mod scenes;
+mod screen;
+mod stage;
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::{self, Exit, NotDone};
+use process::Process;
+
+pub use screen::{WIDTH, fold};
+
+/// Shows it. Whatever happens, the processes are ended and the folder is removed.
+///
+/// # Errors
+/// When the processes cannot be started at all.
+pub async fn run() -> anyhow::Result<Exit> {
+    let folder = tempfile::Builder::new().prefix("rolebroker-").tempdir();
+    let folder =
+        folder.context("cannot make a temporary folder; set TMPDIR to one that can be written")?;
+    let mut processes = Vec::new();
+    let mut terminated = signal(SignalKind::terminate())?;
+    let shown = tokio::select! {
+        shown = show(folder.path(), &mut processes) => shown,
+        _ = tokio::signal::ctrl_c() => {
+            println!();
+            Err(NotDone("the demo was interrupted; everything is removed".to_owned()).into())
+        },
+        _ = terminated.recv() => Err(NotDone("the demo was terminated; everything is removed".to_owned()).into()),
+    };
+    for process in &mut processes {
+        process.end().await?;
+    }
+    folder
+        .close()
+        .context("the demo's temporary folder could not be removed")?;
+    let missing = shown?;
+    if missing.is_empty() {
+        screen::say(
+            "",
+            "All of it happened: each step was checked against the files themselves.",
+        );
+        return Ok(exit::DONE);
+    }
+    for what in missing {
+        screen::say("did not happen: ", &what);
+    }
+    Ok(exit::NOT_DONE)
+}
+
+/// What did not happen.
+async fn show(folder: &Path, processes: &mut Vec<Process>) -> anyhow::Result<Vec<String>> {
+    let stage = stage::Stage::set(folder, processes).await?;
+    Ok(scenes::play(&stage).await)
+}

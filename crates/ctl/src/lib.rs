@@ -1,0 +1,38 @@
+//! `rolebroker`: the command for operators, approvers and scripts. Each command connects as one role, asks, prints
+//! what came for a person or, with `--json`, for a program, and says by its exit code how it went.
+
+pub mod answer;
+pub mod approvals;
+pub mod arguments;
+pub mod call;
+pub mod cli;
+pub mod demo;
+pub mod exit;
+pub mod explain;
+pub mod printable;
+pub mod render;
+pub mod steer;
+
+use cli::{Cli, Command};
+use client::proto::Control;
+use exit::Exit;
+
+/// Runs one command line.
+///
+/// # Errors
+/// What went wrong, in words for a person; [`exit::code_of`] gives its code.
+pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
+    let Cli { place, command } = cli;
+    match command {
+        Command::Call(args) => call::run(&place, args).await,
+        Command::Approvals(args) => approvals::run(&place, args).await,
+        Command::Approve(args) => answer::approve(&place, args).await,
+        Command::Refuse(args) => answer::refuse(&place, args).await,
+        Command::Status => steer::run(&place, Control::Status {}).await,
+        Command::Reload => steer::run(&place, Control::Reload {}).await,
+        Command::Drain => steer::run(&place, Control::Drain {}).await,
+        Command::Declassify(args) => steer::run(&place, args.into()).await,
+        Command::Endorse(args) => steer::run(&place, args.into()).await,
+        Command::Demo => demo::run().await,
+    }
+}

@@ -1,0 +1,189 @@
+//! Approvals and the broker's state as text for a person. All that others wrote is escaped.
+
+use std::fmt::Write as _;
+
+use client::Scope;
+use client::proto::control::RoleStatus;
+use client::proto::{ApprovalRequest, ApprovalSettled, ControlReply, Outcome, Timestamp};
+
+use crate::printable;
+
+/// One approval that waits, whole: what a person decides on.
+pub fn request(request: &ApprovalRequest, now: u64) -> String {
+    let mut out = String::new();
+    // Writing into a String does not fail.
+    let _ = writeln!(
+        out,
+        "{}  {} asks for {} in session {}, call {}; {}",
+        request.approval,
+        request.role,
+        request.tool,
+        request.session,
+        request.call,
+        lapses(request.expires, now)
+    );
+    let _ = writeln!(out, "  arguments  {}", printable::json(&request.arguments));
+    let _ = writeln!(out, "  label      {}", request.label);
+    for raise in &request.raised_by {
+        let _ = writeln!(
+            out,
+            "    since    call {} of {}: {}",
+            raise.call, raise.tool, raise.label
+        );
+    }
+    for grant in &request.grants {
+        let _ = writeln!(
+            out,
+            "  asked by   grant {}: {}",
+            grant.grant,
+            printable::text(&grant.why)
+        );
+        if request.scopes.contains(&Scope::Session) {
+            let pins = grant.pointers.iter().map(|pointer| match pointer.as_str() {
+                "" => "all arguments".to_owned(),
+                other => printable::text(other),
+            });
+            let pins = pins.collect::<Vec<_>>().join(", ");
+            let _ = writeln!(
+                out,
+                "    --scope session would cover more calls with the same {pins}"
+            );
+        }
+    }
+    if request.quorum > 1 {
+        let _ = writeln!(out, "  quorum     {} people must approve", request.quorum);
+    }
+    let _ = writeln!(out, "  digest     {}", request.digest);
+    out
+}
+
+/// What became of an approval, on one line.
+pub fn settled(settled: &ApprovalSettled) -> String {
+    let mut line = format!("{}  {}", settled.approval, outcome(settled.outcome));
+    if !settled.by.is_empty() {
+        let _ = write!(line, ", by {}", printable::text(&settled.by));
+    }
+    if !settled.comment.is_empty() {
+        let _ = write!(line, ": {}", printable::text(&settled.comment));
+    }
+    line
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Counted => "counted; more people must approve",
+        Outcome::Approved => "approved",
+        Outcome::Refused => "refused",
+        Outcome::Expired => "expired: nobody answered in time",
+        Outcome::Cancelled => "cancelled: the call is gone",
+        Outcome::Superseded => {
+            "superseded: the question is another one now; see `rolebroker approvals`"
+        }
+    }
+}
+
+/// What the broker answered to an operator, for those that this command asks for; the others as JSON.
+pub fn reply(reply: &ControlReply) -> String {
+    match reply {
+        ControlReply::Status { .. } => status(reply),
+        ControlReply::Reloaded { ruleset } => format!("loaded; ruleset {ruleset}\n"),
+        ControlReply::Draining { .. } => {
+            "draining: no new calls are taken, and it ends when those in flight have\n".to_owned()
+        }
+        ControlReply::Done {} => "done\n".to_owned(),
+        ControlReply::Sessions { .. }
+        | ControlReply::Session { .. }
+        | ControlReply::Joined { .. }
+        | ControlReply::Grants { .. }
+        | ControlReply::Preapproved { .. }
+        | ControlReply::Tools { .. } => {
+            // What came as JSON can be written as JSON.
+            printable::json(&serde_json::to_string(reply).unwrap_or_default()) + "\n"
+        }
+    }
+}
+
+fn status(reply: &ControlReply) -> String {
+    let mut out = String::new();
+    let ControlReply::Status {
+        version,
+        started,
+        now,
+        ruleset,
+        draining,
+        warnings,
+        roles,
+    } = reply
+    else {
+        return out;
+    };
+    let state = if *draining {
+        "draining: takes no new calls"
+    } else {
+        "serving"
+    };
+    let _ = writeln!(
+        out,
+        "rolebrokerd {}, {state}, up {}",
+        printable::text(version),
+        span(now.since(*started))
+    );
+    let _ = writeln!(out, "ruleset {ruleset}");
+    for warning in warnings {
+        let _ = writeln!(out, "warning: {}", printable::text(warning));
+    }
+    let _ = writeln!(
+        out,
+        "{:<18} {:<9} {:>5} {:>9} {:>8} {:>9} {:>9} {:>9}",
+        "role", "kind", "conns", "in flight", "sessions", "approvals", "waiting", "stored"
+    );
+    for role in roles {
+        let _ = writeln!(out, "{}", role_line(role));
+    }
+    out
+}
+
+fn role_line(role: &RoleStatus) -> String {
+    format!(
+        "{:<18} {:<9} {:>5} {:>9} {:>8} {:>9} {:>9} {:>9}",
+        role.role.as_str(),
+        role.kind.as_str(),
+        role.connections,
+        role.in_flight,
+        role.sessions,
+        role.approvals,
+        bytes(role.waiting_bytes),
+        bytes(role.stored_bytes)
+    )
+}
+
+/// Until when something is good, from `now` in Unix milliseconds.
+pub fn lapses(expires: Timestamp, now: u64) -> String {
+    match expires.millis().checked_sub(now) {
+        Some(left) => format!("lapses in {}", span(left)),
+        None => "has lapsed".to_owned(),
+    }
+}
+
+/// A span of milliseconds in its two largest units.
+fn span(millis: u64) -> String {
+    let seconds = millis / 1000;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    if days > 0 {
+        format!("{days}d {hours}h")
+    } else if hours > 0 {
+        format!("{hours}h {minutes}m")
+    } else if minutes > 0 {
+        format!("{minutes}m {}s", seconds % 60)
+    } else {
+        format!("{seconds}s")
+    }
+}
+
+fn bytes(count: u64) -> String {
+    match count {
+        0..1024 => format!("{count} B"),
+        1024..1_048_576 => format!("{} KiB", count >> 10),
+        _ => format!("{} MiB", count >> 20),
+    }
+}

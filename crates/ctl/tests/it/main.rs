@@ -1,0 +1,10 @@
+//! What is typed is understood, and what others wrote is shown safely.
+
+#[cfg(test)]
+mod arguments;
+#[cfg(test)]
+mod command_line;
+#[cfg(test)]
+mod printable;
+#[cfg(test)]
+mod rendering;

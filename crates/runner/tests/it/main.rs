@@ -1,0 +1,6 @@
+//! The file tools, on real files.
+
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod folders;
