@@ -1,0 +1,13 @@
+//! rolebrokerd as a process: its exit codes, its configuration, its sockets, its signals. What needs
+//! calls is tested elsewhere.
+
+#[cfg(test)]
+mod broker;
+#[cfg(test)]
+mod configuration;
+#[cfg(test)]
+mod peers;
+#[cfg(test)]
+mod reloads;
+#[cfg(test)]
+mod sockets;
