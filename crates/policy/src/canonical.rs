@@ -35,7 +35,7 @@ pub(crate) fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// As [`write`], alone.
+/// As [`write()`], alone.
 pub(crate) fn text(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);

@@ -1,4 +1,4 @@
-//! What is no fault and still worth a look, for `rolebroker check`.
+//! What is no fault and still worth a look: told when a configuration is checked.
 
 use proto::{RoleKind, RoleName};
 

@@ -28,7 +28,7 @@ pub struct Ruleset {
     /// In file order, those of run time last.
     grants: Vec<Arc<Grant>>,
     /// For each tool that something names without a glob: the grants that match it, in order.
-    index: BTreeMap<ToolName, Vec<Arc<Grant>>>,
+    index: Arc<BTreeMap<ToolName, Vec<Arc<Grant>>>>,
 }
 
 /// A grant as an operator is shown it.
@@ -60,7 +60,7 @@ impl Ruleset {
             offers: offers.into(),
             context: Arc::new(context),
             grants: grants.into_iter().map(Arc::new).collect(),
-            index: BTreeMap::new(),
+            index: Arc::default(),
         };
         ruleset.indexed()
     }
@@ -257,7 +257,7 @@ impl Ruleset {
             let grants = grants.cloned().collect();
             (name, grants)
         };
-        self.index = names.into_iter().map(matching).collect();
+        self.index = Arc::new(names.into_iter().map(matching).collect());
         self
     }
 }

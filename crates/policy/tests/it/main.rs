@@ -1,6 +1,8 @@
 //! What the policy promises, from the outside. `cfg(test)` says to the lints what these modules are.
 
 #[cfg(test)]
+mod access;
+#[cfg(test)]
 mod ask;
 #[cfg(test)]
 mod default;
@@ -11,6 +13,8 @@ mod faults;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 mod matchers;
 #[cfg(test)]
 mod order;
@@ -18,6 +22,8 @@ mod order;
 mod real_case;
 #[cfg(test)]
 mod reference;
+#[cfg(test)]
+mod remarks;
 #[cfg(test)]
 mod runtime;
 #[cfg(test)]
