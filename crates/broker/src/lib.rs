@@ -134,7 +134,7 @@ async fn listen(loaded: Loaded, folders: &Folders) -> Result<Exit, Fault> {
     let inbox = Rc::new(Inbox::default());
     signals::catch(&inbox)
         .map_err(|error| Fault::Internal(format!("cannot catch signals: {error}")))?;
-    reactor::warn(&loaded);
+    logs::warnings(&loaded.warnings);
     let config = loaded.config.clone();
     let origin = loaded.origin.to_string();
     let mut reactor = Reactor::new(loaded, folders.runtime.clone(), inbox)?;

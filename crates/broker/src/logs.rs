@@ -112,6 +112,13 @@ pub fn faults(event: &'static str, text: &str) {
     }
 }
 
+/// Says what a reviewer of the configuration should know.
+pub fn warnings(warnings: &[String]) {
+    for warning in warnings {
+        tracing::warn!(event = "warning", detail = warning.as_str());
+    }
+}
+
 struct Lines {
     lines: SyncSender<Item>,
     dropped: Arc<AtomicU64>,

@@ -1,16 +1,18 @@
 //! The one owner of the engine: takes what came in as a batch, runs the engine over it, does what it
 //! says, and writes once to every receiver. It never waits for anyone.
 
+mod reloading;
+mod sending;
+
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{ConnId, Effect, Effects, Engine, Event, Peer, RequestId};
 use proto::Timestamp;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::alarm::Alarm;
 use crate::clock::Clock;
@@ -26,9 +28,8 @@ use crate::logs;
 use crate::nonce::Nonces;
 use crate::outbox::Frame;
 use crate::reading::{self, Pace, Reading};
-use crate::reload::{self, MAX_RELOADS, Reloaded};
 use crate::signals::Signal;
-use crate::writing::{self, Written};
+use sending::mark;
 
 /// How often one turn may write and tell the engine, before others get theirs.
 const MAX_ROUNDS: usize = 4;
@@ -328,183 +329,6 @@ impl Reactor {
         self.effects = effects;
     }
 
-    fn send(&mut self, conn: ConnId, frame: Frame) {
-        let Some(conn) = self.conns.get(&conn) else {
-            return;
-        };
-        if conn.closing.get().is_some() {
-            return;
-        }
-        let mut outbox = conn.outbox.borrow_mut();
-        outbox.push(frame, &self.durable);
-        if outbox.holds() {
-            mark(&mut self.holding, conn, |marks| &marks.holding);
-        } else {
-            mark(&mut self.dirty, conn, |marks| &marks.dirty);
-        }
-    }
-
-    fn close(&mut self, conn: ConnId) {
-        if let Some(conn) = self.conns.get(&conn) {
-            conn.stop_reading();
-            conn.closing
-                .set(Some(Instant::now() + self.pace.get().write_timeout));
-            mark(&mut self.dirty, conn, |marks| &marks.dirty);
-        }
-    }
-
-    /// Frames whose records have become durable may leave.
-    fn release(&mut self) {
-        let mut still = Vec::new();
-        for conn in self.holding.drain(..) {
-            conn.marks.holding.set(false);
-            let mut outbox = conn.outbox.borrow_mut();
-            outbox.release(&self.durable);
-            if outbox.holds() {
-                mark(&mut still, &conn, |marks| &marks.holding);
-            }
-            drop(outbox);
-            mark(&mut self.dirty, &conn, |marks| &marks.dirty);
-        }
-        self.holding = still;
-    }
-
-    /// Writes once for every receiver, and tells the engine what has left.
-    fn write(&mut self) {
-        let mut dirty = std::mem::take(&mut self.dirty);
-        for conn in dirty.drain(..) {
-            conn.marks.dirty.set(false);
-            if !conn.writing.get() {
-                match writing::write_now(&conn) {
-                    Written::All(bytes) => self.tell_written(&conn, bytes),
-                    Written::Blocked(bytes) => {
-                        self.tell_written(&conn, bytes);
-                        conn.writing.set(true);
-                        tokio::task::spawn_local(writing::write_on(
-                            Rc::clone(&conn),
-                            Rc::clone(&self.inbox),
-                            Rc::clone(&self.pace),
-                        ));
-                    }
-                    Written::Gone => self.end(conn.id, Reason::WriteFailed),
-                }
-            }
-            if conn.closing.get().is_some() && conn.outbox.borrow().is_empty() {
-                self.forget(conn.id);
-            }
-        }
-        // What the engine answered to that is for the next round.
-        dirty.append(&mut self.dirty);
-        self.dirty = dirty;
-    }
-
-    fn tell_written(&mut self, conn: &Rc<Conn>, bytes: u64) {
-        if bytes > 0 && conn.closing.get().is_none() && self.conns.contains_key(&conn.id) {
-            let id = conn.id;
-            self.handle(Event::Written { conn: id, bytes });
-            if conn.paused.get() {
-                mark(&mut self.served, conn, |marks| &marks.served);
-            }
-        }
-    }
-
-    fn let_readers_go_on(&mut self) {
-        for conn in self.served.drain(..) {
-            conn.marks.served.set(false);
-            conn.paused.set(!self.engine.may_read(conn.id));
-            if conn.may_read() {
-                conn.resume.notify_one();
-            }
-        }
-    }
-
-    /// Asks for a reload, one at a time.
-    fn reload(&mut self, request: Option<RequestId>) {
-        if self.reloads.len() >= MAX_RELOADS {
-            let why = "busy: too many reloads wait".to_owned();
-            return self.refuse_reload(request, why);
-        }
-        self.reloads.push_back(request);
-        self.next_reload();
-    }
-
-    fn next_reload(&mut self) {
-        if self.reloading {
-            return;
-        }
-        if let Some(request) = self.reloads.pop_front() {
-            self.reloading = true;
-            tokio::task::spawn_local(reload::reload(
-                self.loaded.clone(),
-                self.folder.clone(),
-                request,
-                Rc::clone(&self.inbox),
-            ));
-        }
-    }
-
-    fn reloaded(&mut self, request: Option<RequestId>, outcome: Result<Reloaded, String>) {
-        self.reloading = false;
-        match outcome {
-            Err(why) => self.refuse_reload(request, why),
-            Ok(reloaded) => self.take(request, reloaded),
-        }
-        self.next_reload();
-    }
-
-    fn refuse_reload(&mut self, request: Option<RequestId>, why: String) {
-        logs::faults("reload_fault", &why);
-        self.handle(Event::ConfigRefused { request, why });
-    }
-
-    /// Takes a new configuration, if the engine does: what operators granted must fit it too.
-    fn take(&mut self, request: Option<RequestId>, reloaded: Reloaded) {
-        let config = reloaded.loaded.config.clone();
-        self.handle(Event::Configured {
-            config: config.clone(),
-            request,
-        });
-        if !Arc::ptr_eq(self.engine.config(), &config) {
-            // What was bound for it is unlinked again as `reloaded` goes.
-            return logs::faults(
-                "reload_fault",
-                "a grant that was added at run time does not fit",
-            );
-        }
-        self.loaded = reloaded.loaded;
-        self.pace.set(Pace::of(&config.settings));
-        self.doors.keep_only(&config);
-        let closed = self.close_misfits();
-        for (role, listener, file) in reloaded.sockets {
-            self.doors.open(&self.lobby, role, listener, file);
-        }
-        warn(&self.loaded);
-        tracing::info!(
-            event = "configuration_taken",
-            ruleset = config.digest.as_str(),
-            closed
-        );
-    }
-
-    /// Ends the connections whose users or groups are not admitted any more, before a byte more
-    /// leaves for them; tells the lobby who stays. Gives their number.
-    fn close_misfits(&mut self) -> u64 {
-        let admission = &self.loaded.admission;
-        let fits = |conn: &Conn| admission.admit(conn.role(), conn.uid, conn.gid).is_ok();
-        let (stay, go): (Vec<_>, Vec<_>) = self.conns.values().partition(|conn| fits(conn));
-        let present = stay
-            .iter()
-            .map(|conn| (conn.role().clone(), conn.uid, conn.gid));
-        self.lobby
-            .configure(&self.loaded.config, admission.clone(), present);
-        let mut gone: Vec<ConnId> = go.iter().map(|conn| conn.id).collect();
-        gone.sort();
-        for id in &gone {
-            self.end(*id, Reason::FitsNoMore);
-        }
-        gone.len() as u64
-    }
-
     fn terminate(&mut self) -> Result<(), Exit> {
         match self.phase {
             Phase::Running => {
@@ -518,41 +342,5 @@ impl Reactor {
                 Err(Exit::Done)
             }
         }
-    }
-
-    /// The last bytes leave, for at most `write_timeout`; nothing is read any more.
-    async fn flush_all(&mut self) {
-        self.doors.close();
-        for conn in self.conns.values() {
-            conn.stop_reading();
-        }
-        let end = Instant::now() + self.pace.get().write_timeout;
-        while !self.conns.values().all(|c| c.outbox.borrow().is_empty()) {
-            if timeout_at(end, self.inbox.filled()).await.is_err() || self.turn().is_err() {
-                tracing::warn!(event = "flush_cut_short");
-                return;
-            }
-        }
-        for conn in self.conns.values() {
-            conn.cut();
-        }
-    }
-}
-
-/// Says what a reviewer of the configuration should know.
-pub fn warn(loaded: &Loaded) {
-    for warning in &loaded.warnings {
-        tracing::warn!(event = "warning", detail = warning.as_str());
-    }
-}
-
-/// Puts a connection on a list, once.
-fn mark(
-    list: &mut Vec<Rc<Conn>>,
-    conn: &Rc<Conn>,
-    of: fn(&crate::connection::Marks) -> &Cell<bool>,
-) {
-    if !of(&conn.marks).replace(true) {
-        list.push(Rc::clone(conn));
     }
 }

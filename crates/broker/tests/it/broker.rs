@@ -1,7 +1,7 @@
 //! A broker in a folder of its own, started and looked at from outside.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,6 @@ impl Place {
              [broker]\n\
              runtime_dir = \"{}\"\n\
              state_dir = \"{}\"\n\
-             drain_timeout = \"1s\"\n\
              {}",
             self.runtime().display(),
             self.path().join("state").display(),
@@ -177,3 +176,31 @@ pub(crate) const SHARED: &str = "allow_shared_uid = true\n\
 pub(crate) const SEPARATED: &str = "\
     [roles.bot]\nkind = \"agent\"\nusers = [\"SELF\"]\nlabel_scope = \"session\"\n\
     [roles.admin]\nkind = \"operator\"\nusers = [\"54321\"]\n";
+
+/// One frame: its length, and this.
+pub(crate) fn framed(json: &str) -> Vec<u8> {
+    let length = u32::try_from(json.len()).expect("a length");
+    [&length.to_be_bytes()[..], json.as_bytes()].concat()
+}
+
+/// A tool request of session `s`, whose id and call are the same.
+pub(crate) fn request(id: u64, tool: &str, arguments: &str) -> Vec<u8> {
+    framed(
+        &serde_json::json!({"v": 1, "id": id, "final": true, "msg": {"kind": "tool_request", "body":
+            {"session": "s", "call": id, "tool": tool, "arguments": arguments}}})
+        .to_string(),
+    )
+}
+
+/// The next frame; none at the end of the stream.
+pub(crate) fn receive(stream: &mut UnixStream) -> Option<serde_json::Value> {
+    let mut length = [0; 4];
+    match stream.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return None,
+        Err(error) => panic!("cannot read a frame: {error}"),
+    }
+    let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut frame).expect("the whole frame");
+    Some(serde_json::from_slice(&frame).expect("JSON"))
+}

@@ -1,14 +1,14 @@
 //! The sockets and folders of a broker, and its end.
 
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use nix::sys::signal::Signal;
 
-use crate::broker::{Place, SHARED, connect, stderr};
+use crate::broker::{Place, SHARED, connect, receive, request, stderr};
 
 fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path)
@@ -59,9 +59,18 @@ fn sigterm_ends_with_0_and_removes_the_sockets() {
 }
 
 #[test]
-fn a_second_sigterm_ends_at_once() {
-    let place = Place::with(SHARED);
+fn a_second_sigterm_does_not_wait_for_what_the_first_one_waits_for() {
+    let tool = "[[tool]]\nname = \"look\"\nrunner = \"files\"\nclass = \"public\"\n\
+        untrusted = false\neffects = \"read\"\negress = false\n\
+        description = \"Looks.\"\ninput_schema = '{\"type\":\"object\"}'\n\
+        [[grant]]\nid = \"look\"\nroles = [\"bot\"]\nsessions = [\"*\"]\ntools = [\"look\"]\n\
+        effect = \"allow\"\nwhy = \"a test\"\n";
+    let place = Place::with(&format!("drain_timeout = \"1h\"\n{SHARED}{tool}"));
     let mut broker = place.start();
+    let mut runner = connect(&place.socket("files"));
+    let mut agent = connect(&place.socket("bot"));
+    agent.write_all(&request(1, "look", "{}")).expect("writes");
+    receive(&mut runner).expect("the runner gets the call, and never answers it");
     broker.signal(Signal::SIGTERM);
     broker.wait_for("draining");
     broker.signal(Signal::SIGTERM);

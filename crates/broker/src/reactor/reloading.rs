@@ -1,0 +1,106 @@
+//! Reloads: one at a time, beside the reactor until there is something to take.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engine::{ConnId, Event, RequestId};
+
+use super::Reactor;
+use crate::connection::Conn;
+use crate::inbox::Reason;
+use crate::logs;
+use crate::reading::Pace;
+use crate::reload::{self, MAX_RELOADS, Reloaded};
+
+impl Reactor {
+    /// Asks for a reload, one at a time.
+    pub(super) fn reload(&mut self, request: Option<RequestId>) {
+        if self.reloads.len() >= MAX_RELOADS {
+            let why = "busy: too many reloads wait".to_owned();
+            return self.refuse_reload(request, why);
+        }
+        self.reloads.push_back(request);
+        self.next_reload();
+    }
+
+    fn next_reload(&mut self) {
+        if self.reloading {
+            return;
+        }
+        if let Some(request) = self.reloads.pop_front() {
+            self.reloading = true;
+            tokio::task::spawn_local(reload::reload(
+                self.loaded.clone(),
+                self.folder.clone(),
+                request,
+                Rc::clone(&self.inbox),
+            ));
+        }
+    }
+
+    pub(super) fn reloaded(
+        &mut self,
+        request: Option<RequestId>,
+        outcome: Result<Reloaded, String>,
+    ) {
+        self.reloading = false;
+        match outcome {
+            Err(why) => self.refuse_reload(request, why),
+            Ok(reloaded) => self.take(request, reloaded),
+        }
+        self.next_reload();
+    }
+
+    fn refuse_reload(&mut self, request: Option<RequestId>, why: String) {
+        logs::faults("reload_fault", &why);
+        self.handle(Event::ConfigRefused { request, why });
+    }
+
+    /// Takes a new configuration, if the engine does: what operators granted must fit it too.
+    fn take(&mut self, request: Option<RequestId>, reloaded: Reloaded) {
+        let config = reloaded.loaded.config.clone();
+        self.handle(Event::Configured {
+            config: config.clone(),
+            request,
+        });
+        if !Arc::ptr_eq(self.engine.config(), &config) {
+            // What was bound for it is unlinked again as `reloaded` goes.
+            return logs::faults(
+                "reload_fault",
+                "a grant that was added at run time does not fit",
+            );
+        }
+        self.loaded = reloaded.loaded;
+        self.pace.set(Pace::of(&config.settings));
+        self.doors.keep_only(&config);
+        let closed = self.close_misfits();
+        for (role, listener, file) in reloaded.sockets {
+            self.doors.open(&self.lobby, role, listener, file);
+        }
+        logs::warnings(&self.loaded.warnings);
+        tracing::info!(
+            event = "configuration_taken",
+            ruleset = config.digest.as_str(),
+            closed
+        );
+    }
+
+    /// Ends the connections whose users or groups are not admitted any more, before a byte more
+    /// leaves for them; tells the lobby who stays. Gives their number.
+    fn close_misfits(&mut self) -> u64 {
+        let admission = &self.loaded.admission;
+        let fits = |conn: &Conn| admission.admit(conn.role(), conn.uid, conn.gid).is_ok();
+        let (stay, go): (Vec<_>, Vec<_>) = self.conns.values().partition(|conn| fits(conn));
+        let present = stay
+            .iter()
+            .map(|conn| (conn.role().clone(), conn.uid, conn.gid));
+        self.lobby
+            .configure(&self.loaded.config, admission.clone(), present);
+        let mut gone: Vec<ConnId> = go.iter().map(|conn| conn.id).collect();
+        gone.sort();
+        for id in &gone {
+            self.end(*id, Reason::FitsNoMore);
+        }
+        gone.len() as u64
+    }
+}
