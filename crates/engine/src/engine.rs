@@ -107,8 +107,7 @@ impl Engine {
         }
     }
 
-    /// The configuration that counts. After a `Configured` event the shell looks here whether the
-    /// new one was taken: grants of run time may not fit it.
+    /// The configuration that counts.
     pub fn config(&self) -> &Arc<Config> {
         &self.config
     }
@@ -116,7 +115,8 @@ impl Engine {
     /// Takes one event. `now` may not fall; if it does, the largest so far counts.
     pub fn handle(&mut self, now: Timestamp, event: Event, effects: &mut Effects) {
         self.enter(now, effects);
-        if !self.drained {
+        // After a drain what is owed still leaves; nothing new is taken.
+        if !self.drained || matches!(event, Event::Written { .. } | Event::Closed { .. }) {
             self.event(event);
             self.settle_work();
         }
@@ -200,7 +200,9 @@ impl Engine {
             if let Some(role) = self.recheck.pop_first() {
                 self.judge_asked_again(&role);
             } else if let Some(role) = self.routes.pop_first() {
-                self.dispatch_waiting(&role);
+                if !self.drained {
+                    self.dispatch_waiting(&role);
+                }
             } else {
                 break;
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use policy::Config;
+use policy::{Config, Ruleset};
 use proto::{ControlReply, FailureCode, Message};
 
 use crate::effect::{Effect, Level};
@@ -13,21 +13,33 @@ use crate::state::State;
 use crate::timers::Timer;
 
 impl Engine {
-    /// Takes a new configuration, whole or not at all: the grants of run time must fit it.
+    /// Whether a configuration would be taken: the grants of run time must fit it.
+    ///
+    /// # Errors
+    /// In words, which one does not.
+    pub fn would_take(&self, config: &Config) -> Result<(), String> {
+        self.with_runtime_grants(config).map(|_| ())
+    }
+
+    fn with_runtime_grants(&self, config: &Config) -> Result<Ruleset, String> {
+        let mut ruleset = config.ruleset.clone();
+        for (grant, toml) in &self.runtime_grants {
+            (ruleset, _) = ruleset.with_grant(toml).map_err(|why| {
+                format!("grant {grant}, added at run time, does not fit it: {why}")
+            })?;
+        }
+        Ok(ruleset)
+    }
+
+    /// Takes a new configuration, whole or not at all.
     pub(crate) fn configured(&mut self, config: Arc<Config>, request: Option<RequestId>) {
         let by = request
             .and_then(|request| self.conns.get(&request.conn))
             .map(|conn| conn.by());
-        let mut ruleset = config.ruleset.clone();
-        for (grant, toml) in &self.runtime_grants {
-            match ruleset.with_grant(toml) {
-                Ok((with, _)) => ruleset = with,
-                Err(why) => {
-                    let why = format!("grant {grant}, added at run time, does not fit: {why}");
-                    return self.config_refused(request, &why);
-                }
-            }
-        }
+        let ruleset = match self.with_runtime_grants(&config) {
+            Ok(ruleset) => ruleset,
+            Err(why) => return self.config_refused(request, &why),
+        };
         let digest = config.digest.clone();
         self.config = config;
         self.ruleset = ruleset;

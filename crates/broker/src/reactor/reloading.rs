@@ -1,7 +1,6 @@
 //! Reloads: one at a time, beside the reactor until there is something to take.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use engine::{ConnId, Event, RequestId};
 
@@ -59,21 +58,19 @@ impl Reactor {
     /// Takes a new configuration, if the engine does: what operators granted must fit it too.
     fn take(&mut self, request: Option<RequestId>, reloaded: Reloaded) {
         let config = reloaded.loaded.config.clone();
-        self.handle(Event::Configured {
-            config: config.clone(),
-            request,
-        });
-        if !Arc::ptr_eq(self.engine.config(), &config) {
+        if let Err(why) = self.engine.would_take(&config) {
             // What was bound for it is unlinked again as `reloaded` goes.
-            return logs::faults(
-                "reload_fault",
-                "a grant that was added at run time does not fit",
-            );
+            return self.refuse_reload(request, why);
         }
         self.loaded = reloaded.loaded;
         self.pace.set(Pace::of(&config.settings));
         self.doors.keep_only(&config);
+        // First, so that no call goes to a runner that is not admitted any more.
         let closed = self.close_misfits();
+        self.handle(Event::Configured {
+            config: config.clone(),
+            request,
+        });
         for (role, listener, file) in reloaded.sockets {
             self.doors.open(&self.lobby, role, listener, file);
         }
