@@ -87,7 +87,9 @@ impl Reactor {
             .map_err(|error| Fault::Internal(format!("cannot read /dev/urandom: {error}")))?;
         let mut clock = Clock::new();
         let now = clock.now();
-        let engine = Engine::new(loaded.config.clone(), now);
+        let mut effects = Effects::new();
+        let engine = Engine::restore(loaded.config.clone(), now, [], &mut effects)
+            .map_err(Fault::Configuration)?;
         let pace = Rc::new(Cell::new(Pace::of(&loaded.config.settings)));
         let lobby = Lobby::new(Rc::clone(&inbox), &loaded.config, loaded.admission.clone());
         Ok(Self {
@@ -114,7 +116,7 @@ impl Reactor {
             reloads: VecDeque::new(),
             reloading: false,
             batch: Vec::new(),
-            effects: Vec::new(),
+            effects,
             dirty: Vec::new(),
             holding: Vec::new(),
             served: Vec::new(),

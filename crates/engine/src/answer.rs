@@ -7,6 +7,7 @@ use proto::{DenyReason, Effects, FailureCode, Label, Message, ToolName, ToolResp
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
+use crate::limits::CALL_OVERHEAD;
 use crate::record::{CallKey, Record, RecordId};
 use crate::state::{State, Stored, Waiter};
 use crate::timers::Timer;
@@ -62,7 +63,17 @@ impl Engine {
         if kept {
             self.keep(key, msg.clone(), label, after);
         } else if let Some(session) = self.sessions.get_mut(&key.session) {
-            session.calls.remove(&key.call);
+            match session.calls.get_mut(&key.call) {
+                // Its number and content stay taken: it was dispatched before a restart.
+                Some(call) if call.interrupted => call.state = State::Interrupted,
+                Some(_) | None => {
+                    session.calls.remove(&key.call);
+                }
+            }
+            if self.call(key).is_some() {
+                let at = now.plus(self.config.settings.answer_ttl);
+                self.timers.set(Timer::Answer(key.clone()), at);
+            }
         }
         for waiter in waiters {
             self.tell(key, &waiter, &msg, after, kept);
@@ -83,7 +94,7 @@ impl Engine {
         after: Option<RecordId>,
     ) {
         let at = self.now.plus(self.config.settings.answer_ttl);
-        let bytes = msg.len() as u64;
+        let bytes = msg.len() as u64 + CALL_OVERHEAD;
         let Some(call) = self.call_mut(key) else {
             return;
         };
@@ -101,6 +112,17 @@ impl Engine {
             && let Some(oldest) = self.account(role).stored.pop_front()
         {
             self.evict(&oldest);
+        }
+        // Those that went with their sessions leave their places here: each kept one is charged
+        // `CALL_OVERHEAD` at least.
+        let kept = self.usage(role).stored_bytes / CALL_OVERHEAD;
+        if self.account(role).stored.len() as u64 > kept.saturating_mul(2).saturating_add(64) {
+            let mut stored = std::mem::take(&mut self.account(role).stored);
+            stored.retain(|key| {
+                let state = self.call(key).map(|call| &call.state);
+                matches!(state, Some(State::Answered(_)))
+            });
+            self.account(role).stored = stored;
         }
         // Answers that were evicted by their age leave their place here.
         while let Some(oldest) = self.account(role).stored.front().cloned()
@@ -197,6 +219,15 @@ impl Engine {
         }
     }
 
+    /// An answer is kept no longer for whom it waits: its bytes wait in its place.
+    pub(crate) fn leave_answer(&mut self, key: &CallKey, waiter: &Waiter, stored: &Stored) {
+        let msg = match waiter.parts {
+            Some(sent) if sent > 0 => rest(&stored.msg, sent),
+            Some(_) | None => stored.msg.clone(),
+        };
+        self.replace_waiting(waiter.conn, waiter.id, key, stored.after, msg);
+    }
+
     /// Sends what is new of a call's parts to whoever gets parts and can take them.
     pub(crate) fn release_parts(&mut self, key: &CallKey) {
         let label_record = self.label_record(&key.session);
@@ -270,6 +301,11 @@ impl Engine {
             let after = self.label_record(&key.session);
             return self.reply_after(conn, after, id, &Message::ToolResponse(denied));
         }
+        self.tell_again(conn, id, key, tool);
+    }
+
+    /// The stored bytes; their label counts again.
+    pub(crate) fn tell_again(&mut self, conn: ConnId, id: u64, key: &CallKey, tool: &ToolName) {
         let Some(State::Answered(stored)) = self.call(key).map(|call| &call.state) else {
             return;
         };

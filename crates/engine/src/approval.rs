@@ -6,6 +6,8 @@ use proto::{
     FailureCode, Message, Outcome, RoleKind, RoleName, Scope, ToolResponse,
 };
 
+use proto::frame::escaped_len;
+
 use crate::digest;
 use crate::effect::Level;
 use crate::engine::Engine;
@@ -70,6 +72,7 @@ impl Engine {
                 .iter()
                 .map(|(_, hash)| hash.clone())
                 .collect(),
+            asked: asked.clone(),
         });
         let after = after.max(self.label_record(&key.session));
         self.log_call(Level::Info, "approval_asked", key, &tool.name, |log| {
@@ -183,16 +186,7 @@ impl Engine {
     /// Nobody is left to ask.
     fn unanswerable(&mut self, key: &CallKey) {
         self.take_back(key);
-        let Some(call) = self.call(key) else { return };
-        let tool = call.tool.clone();
-        self.log_call(Level::Info, "denied", key, &tool, |log| {
-            log.decision = Some("deny");
-            log.reason = Some("approval_expired");
-        });
-        let denied = ToolResponse::Denied {
-            reason: DenyReason::ApprovalExpired,
-        };
-        self.finish(key, &denied, proto::Label::BOTTOM, true);
+        self.deny(key, DenyReason::ApprovalExpired, None);
     }
 
     pub(crate) fn asked_about(&self, key: &CallKey) -> Option<ApprovalId> {
@@ -275,8 +269,12 @@ impl Engine {
         if !approval.request.scopes.contains(&reply.scope) {
             return self.bad_message(conn, id, "msg.body.scope: was not offered");
         }
-        if reply.comment.len() > MAX_COMMENT {
+        if escaped_len(&reply.comment) > MAX_COMMENT {
             return self.bad_message(conn, id, "msg.body.comment: is longer than 1024 bytes");
+        }
+        if approval.request.expires <= self.now {
+            self.approval_expired(&reply.approval);
+            return self.late_vote(conn, id, &reply, &by.role);
         }
         let key = approval.call.clone();
         // Uses and times move without an event: is it still the question that the call has?

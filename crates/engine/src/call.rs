@@ -11,14 +11,11 @@ use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
 use crate::judge::Judged;
-use crate::limits::{MAX_OPEN_REQUESTS, MAX_WAITERS};
+use crate::limits::{CALL_OVERHEAD, MAX_OPEN_REQUESTS, MAX_WAITERS};
 use crate::record::{CallKey, Record, SessionKey};
 use crate::session::NoSession;
 use crate::state::{Call, State, Waiter};
 use crate::timers::Timer;
-
-/// What a call costs its role beside its own bytes.
-const CALL_OVERHEAD: u64 = 256;
 
 /// A request of an agent's, as it came.
 pub(crate) struct Asked {
@@ -60,6 +57,23 @@ impl Engine {
                     id,
                     "msg.body.call: was asked with other content before",
                 );
+            }
+            Some(Call {
+                state: State::Interrupted,
+                tool,
+                ..
+            }) if self
+                .effective_tool(tool.as_str())
+                .is_some_and(|tool| tool.effects == Effects::Once) =>
+            {
+                self.give_up_interrupted(&asked.key);
+                // Where even that answer found no room, its number is evicted.
+                match self.call(&asked.key) {
+                    Some(_) => {
+                        self.repeat_answer(conn, id, &asked.key, &asked.tool, &asked.arguments);
+                    }
+                    None => self.new_call(asked),
+                }
             }
             Some(Call {
                 state: State::Interrupted,
@@ -196,6 +210,7 @@ impl Engine {
         usage.waiting_bytes += charge;
         let since = self.now;
         if let Some(session) = self.sessions.get_mut(&key.session) {
+            let interrupted = session.calls.contains_key(&key.call);
             session.in_flight += 1;
             session.highest = session.highest.max(Some(key.call));
             session.calls.insert(
@@ -208,6 +223,8 @@ impl Engine {
                     arguments,
                     request: msg,
                     charge,
+                    interrupted,
+                    judged: 0,
                     attempts: 0,
                     waiters: Vec::new(),
                     state: State::New,
@@ -277,18 +294,23 @@ impl Engine {
                 ask,
                 question,
             } => {
-                if let Some(call) = self.call_mut(key) {
-                    call.effects = tool.effects;
-                }
+                self.judged(key, &tool);
                 self.ask(key, &tool, ask, question);
             }
             Judged::Permit { tool, .. } => {
                 self.settle_question(key, proto::Outcome::Superseded, "", "");
-                if let Some(call) = self.call_mut(key) {
-                    call.effects = tool.effects;
-                }
+                self.judged(key, &tool);
                 self.claim(key, tool.runner);
             }
+        }
+    }
+
+    /// Notes what a call was judged as.
+    pub(crate) fn judged(&mut self, key: &CallKey, tool: &policy::EffectiveTool) {
+        let generation = self.generation;
+        if let Some(call) = self.call_mut(key) {
+            call.effects = tool.effects;
+            call.judged = generation;
         }
     }
 
@@ -345,7 +367,12 @@ impl Engine {
         self.timers.cancel(&Timer::Call(key.clone()));
     }
 
-    fn deny(&mut self, key: &CallKey, reason: DenyReason, grant: Option<proto::GrantId>) {
+    pub(crate) fn deny(
+        &mut self,
+        key: &CallKey,
+        reason: DenyReason,
+        grant: Option<proto::GrantId>,
+    ) {
         let Some(call) = self.call(key) else { return };
         let (tool, fingerprint) = (call.tool.clone(), call.fingerprint.clone());
         let kept = matches!(
@@ -357,7 +384,9 @@ impl Engine {
             log.reason = Some(reason.as_str());
             log.grant = grant.clone();
         });
-        if !kept {
+        let is_read = self.call(key).is_some_and(|c| c.effects == Effects::Read);
+        // The answer's own record says it, where there is one.
+        if !kept || is_read {
             let call = key.clone();
             self.record(Record::Denied {
                 at: self.now,
@@ -431,11 +460,17 @@ impl Engine {
             Some(Call {
                 state: State::Answered(_),
                 tool,
+                judged,
                 ..
             }) => {
-                // Without its arguments: a deny that looks at them counts as applying.
+                // Its arguments are gone. If the ruleset is the one that let it run, no deny
+                // applies; else one that looks at them counts as applying.
                 let tool = tool.clone();
-                self.repeat_answer(conn, id, &key, &tool, "");
+                if *judged == self.generation {
+                    self.tell_again(conn, id, &key, &tool);
+                } else {
+                    self.repeat_answer(conn, id, &key, &tool, "");
+                }
             }
             Some(Call {
                 state: State::Dispatched(_),

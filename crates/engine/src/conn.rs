@@ -255,6 +255,19 @@ impl Engine {
             self.put(id, after, request, is_final, msg);
             return;
         }
+        let role = conn.peer.role.clone();
+        let waiting = self.usage(&role).waiting_bytes.saturating_add(bytes);
+        if request == 0 && waiting > self.quota(&role).waiting_bytes {
+            // Nobody paces what is pushed. It says hello again and is told what is pending.
+            self.log(Level::Warn, "too_slow", |log| {
+                log.role = Some(role);
+                log.reason = Some("busy: waiting_bytes");
+            });
+            return self.close(id);
+        }
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return;
+        };
         conn.backlog_bytes += bytes;
         conn.backlog.push_back(Waiting::Frame {
             after,
@@ -262,7 +275,6 @@ impl Engine {
             is_final,
             msg,
         });
-        let role = conn.peer.role.clone();
         self.account(&role).usage.waiting_bytes += bytes;
     }
 
@@ -283,6 +295,35 @@ impl Engine {
         if let Some(conn) = self.conns.get_mut(&id) {
             conn.backlog.push_back(Waiting::Call { id: request, key });
         }
+    }
+
+    /// Puts a frame where a request waits for its call.
+    pub(crate) fn replace_waiting(
+        &mut self,
+        id: ConnId,
+        request: u64,
+        key: &CallKey,
+        after: Option<RecordId>,
+        msg: Bytes,
+    ) {
+        let Some(conn) = self.conns.get_mut(&id) else {
+            return;
+        };
+        let mine = |w: &&mut Waiting| matches!(w, Waiting::Call { id, key: k } if *id == request && k == key);
+        let Some(place) = conn.backlog.iter_mut().find(mine) else {
+            return;
+        };
+        let bytes = exact_len(request, true, &msg);
+        *place = Waiting::Frame {
+            after,
+            id: request,
+            is_final: true,
+            msg,
+        };
+        conn.backlog_bytes += bytes;
+        conn.requests.remove(&request);
+        let role = conn.peer.role.clone();
+        self.account(&role).usage.waiting_bytes += bytes;
     }
 
     fn put(
@@ -317,6 +358,11 @@ impl Engine {
             self.log(Level::Warn, "write_timeout", |log| log.role = Some(role));
             self.close(id);
         }
+    }
+
+    /// Whether nothing waits for an outbox to drain.
+    pub(crate) fn all_is_sent(&self) -> bool {
+        self.conns.values().all(|conn| conn.backlog.is_empty())
     }
 
     /// Whether the shell may go on reading from a connection.

@@ -133,7 +133,7 @@ impl Engine {
             .iter()
             .filter_map(|key| self.session_status(key))
             .collect();
-        self.send_list(conn, id, listed, |sessions| {
+        self.send_list(conn, self.newest(), id, listed, |sessions| {
             Message::ControlReply(ControlReply::Sessions { sessions })
         });
     }
@@ -316,6 +316,11 @@ impl Engine {
         self.tools_changed.insert(role.clone());
     }
 
+    /// The newest record: what an operator is shown depends on all before it.
+    fn newest(&self) -> Option<RecordId> {
+        Some(RecordId(self.last_record)).filter(|id| id.0 > 0)
+    }
+
     fn list_grants(&mut self, conn: ConnId, id: u64) {
         let listed = self
             .ruleset
@@ -331,7 +336,7 @@ impl Engine {
                 expires: grant.expires.unwrap_or_default(),
             })
             .collect();
-        self.send_list(conn, id, listed, |grants| {
+        self.send_list(conn, self.newest(), id, listed, |grants| {
             Message::ControlReply(ControlReply::Grants { grants })
         });
     }
@@ -402,8 +407,8 @@ impl Engine {
             role: role.clone(),
             session,
         };
-        if !self.sessions.contains_key(&key) {
-            return refused("session: there is no such session");
+        if self.sessions.get(&key).is_none_or(|session| session.closed) {
+            return refused("session: there is no such session, or it is closed");
         }
         let Some(effective) = self.effective_tool(tool.as_str()) else {
             return refused("tool: there is no such tool");
@@ -482,7 +487,7 @@ impl Engine {
             listed.insert((runner, name, true), status);
         }
         let listed: Vec<ToolStatus> = listed.into_values().collect();
-        self.send_list(conn, id, listed, |tools| {
+        self.send_list(conn, self.newest(), id, listed, |tools| {
             Message::ControlReply(ControlReply::Tools { tools })
         });
     }
@@ -539,6 +544,7 @@ impl Engine {
             log.tool = Some(tool.clone())
         });
         self.pin(runner, spec, Some(by), reason);
+        self.rules_moved();
         Ok((ControlReply::Done {}, self.rules_changed))
     }
 

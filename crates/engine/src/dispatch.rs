@@ -1,6 +1,7 @@
 //! Claimed calls to runners: who serves a tool, whose turn it is, and what a dispatch spends.
 
 use policy::{EffectiveTool, Permit};
+use proto::frame::LENGTH_BYTES;
 use proto::{Effects, FailureCode, RoleKind, RoleName, ToolName};
 
 use crate::conn::{Conn, frame_len};
@@ -29,7 +30,9 @@ impl Engine {
                 self.turns.insert(runner.clone(), turns);
             }
             let Some(key) = next else { return };
-            self.dispatch_or_step_back(&key);
+            if !self.dispatch_or_step_back(&key) {
+                return;
+            }
         }
     }
 
@@ -84,29 +87,38 @@ impl Engine {
         self.servers(runner, tool) > 0
     }
 
-    /// Decides on a claimed call once more, and sends it if it may still run.
-    fn dispatch_or_step_back(&mut self, key: &CallKey) {
-        let Some(call) = self.call(key) else { return };
+    /// Decides on a claimed call once more, and sends it if it may still run. `false`: no outbox
+    /// takes it now, so it waits for its turn again until one drains; what is sent leaves at once,
+    /// so that nothing changes its judgement on the way.
+    fn dispatch_or_step_back(&mut self, key: &CallKey) -> bool {
+        let Some(call) = self.call(key) else {
+            return true;
+        };
         let rerun = call.attempts > 0;
         match self.judge(key, &call.tool, &call.arguments, &call.fingerprint) {
+            Judged::Permit { tool, .. } if rerun && tool.effects == Effects::Once => {
+                self.give_up_lost(key);
+            }
             Judged::Permit {
                 tool,
                 permit,
                 spend,
             } => {
                 let frame = frame_len(&call.request);
-                let conn = self
-                    .free_runners(&tool.runner)
-                    .into_iter()
-                    .find(|conn| self.serves(*conn, &tool.name));
-                match conn {
-                    Some(_) if frame - 4 > self.config.settings.max_frame => {
-                        let text = "the request does not fit the runner's frame";
-                        self.fail(key, FailureCode::TooLarge, text, false);
-                    }
+                if frame > self.config.settings.max_frame + LENGTH_BYTES as u64 {
+                    self.does_not_fit(key, rerun);
+                    return true;
+                }
+                let takes = |conn: &ConnId| self.conns.get(conn).is_some_and(|c| c.takes(frame));
+                let serving = |conn: &ConnId| self.serves(*conn, &tool.name);
+                let free = self.free_runners(&tool.runner);
+                match free.into_iter().filter(serving).find(takes) {
                     Some(conn) => self.dispatch(key, conn, tool, permit, spend),
-                    // Its runner role changed, or its connection went: it waits there.
-                    None => self.advance(key),
+                    None => {
+                        let claimed = matches!(&call.state, State::Claimed { runner, .. } if *runner == tool.runner);
+                        self.advance(key);
+                        return !claimed;
+                    }
                 }
             }
             Judged::Ask { .. } | Judged::Deny(_) if rerun => self.give_up_lost(key),
@@ -114,6 +126,16 @@ impl Engine {
                 self.take_back(key);
                 self.advance(key);
             }
+        }
+        true
+    }
+
+    fn does_not_fit(&mut self, key: &CallKey, rerun: bool) {
+        if rerun {
+            self.give_up_lost(key);
+        } else {
+            let text = "the request does not fit the runner's frame";
+            self.fail(key, FailureCode::TooLarge, text, false);
         }
     }
 
@@ -130,7 +152,7 @@ impl Engine {
         let after = spent.max(self.label_record(&key.session));
         let settings = &self.config.settings;
         let (silence, limit) = (settings.call_timeout, settings.call_limit);
-        let now = self.now;
+        let (now, generation) = (self.now, self.generation);
         let Some(runner) = self.conns.get_mut(&conn) else {
             return;
         };
@@ -142,6 +164,7 @@ impl Engine {
         };
         call.attempts += 1;
         call.effects = tool.effects;
+        call.judged = generation;
         let (request, name) = (call.request.clone(), call.tool.clone());
         let since = call.since;
         let label = proto::Label {
@@ -173,8 +196,8 @@ impl Engine {
         self.send(conn, after, wire, true, request);
     }
 
-    /// Spends what a dispatch spends, and records it with the dispatch. For a `read` tool that
-    /// spends nothing there is no record.
+    /// Spends what a dispatch spends, and records it with the dispatch. Nothing waits for the record
+    /// of a `read` tool that spends nothing.
     fn spend(
         &mut self,
         key: &CallKey,
@@ -190,8 +213,7 @@ impl Engine {
         for grant in &permit.spend {
             *self.uses.entry(grant.clone()).or_default() += 1;
         }
-        let records =
-            tool.effects != Effects::Read || approval.is_some() || !permit.spend.is_empty();
+        let gates = tool.effects != Effects::Read || approval.is_some() || !permit.spend.is_empty();
         let call = self.call(key)?;
         let record = Record::Dispatched {
             at: self.now,
@@ -203,7 +225,7 @@ impl Engine {
             spend: permit.spend.clone(),
             approval,
         };
-        let id = records.then(|| self.record(record)).flatten();
+        let id = self.record(record).filter(|_| gates);
         if let Spend::Standing(approval, question) = spend {
             self.spend_standing(key, &approval, question);
         }

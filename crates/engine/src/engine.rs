@@ -23,6 +23,8 @@ pub struct Engine {
     pub(crate) ruleset: Ruleset,
     /// What operators added, as they wrote it.
     pub(crate) runtime_grants: Vec<(GrantId, String)>,
+    /// Grows whenever the ruleset changes.
+    pub(crate) generation: u64,
     /// The last record that the ruleset or a pin depends on.
     pub(crate) rules_changed: Option<RecordId>,
     pub(crate) now: Timestamp,
@@ -82,6 +84,7 @@ impl Engine {
             ruleset: config.ruleset.clone(),
             config,
             runtime_grants: Vec::new(),
+            generation: 1,
             rules_changed: None,
             now,
             started: now,
@@ -210,7 +213,7 @@ impl Engine {
         while let Some(role) = self.tools_changed.pop_first() {
             self.push_tools_changed(&role);
         }
-        if self.draining.is_some() && self.running == 0 {
+        if self.draining.is_some() && self.running == 0 && self.all_is_sent() {
             self.end_drain();
         }
     }

@@ -120,10 +120,17 @@ impl Engine {
             return said;
         };
         let tool = call.tool.clone();
+        // The floor of the dispatch, and that of now: a reload may have raised it.
+        let floor = self
+            .effective_tool(tool.as_str())
+            .map_or(said, |now| Label {
+                class: now.class,
+                untrusted: now.untrusted,
+            });
         let Some(flight) = self.flight_mut(key) else {
             return said;
         };
-        flight.label = flight.label.join(said);
+        flight.label = flight.label.join(said).join(floor);
         let label = flight.label;
         self.raise(&key.session, label, Some((key.call, &tool)));
         label
@@ -217,6 +224,7 @@ impl Engine {
     fn progress(&mut self, key: &CallKey, said: &Progress) {
         self.taint(key, Label::BOTTOM);
         self.put_off_silence(key);
+        let most = room(self.config.settings.max_frame);
         let Some(flight) = self.flight_mut(key) else {
             return;
         };
@@ -224,7 +232,7 @@ impl Engine {
             return;
         }
         flight.done = said.done;
-        let note = bounded(&said.note, MAX_NOTE).to_owned();
+        let note = fitting(bounded(&said.note, MAX_NOTE), most).to_owned();
         let told = Message::Progress(Progress {
             done: said.done,
             total: said.total,
@@ -264,11 +272,10 @@ impl Engine {
 
     /// A runner's own failure, or what it may not say: it cannot speak as the broker.
     fn runner_erred(&mut self, key: &CallKey, text: &str) {
-        self.fail_labelled(
-            key,
-            FailureCode::RunnerFailed,
-            bounded(text, MAX_FAILURE_TEXT),
-        );
+        // What stands around it is shorter than what stands around a result.
+        let most = room(self.config.settings.max_frame);
+        let text = fitting(bounded(text, MAX_FAILURE_TEXT), most);
+        self.fail_labelled(key, FailureCode::RunnerFailed, text);
     }
 
     fn fail_labelled(&mut self, key: &CallKey, code: FailureCode, text: &str) {
@@ -313,7 +320,9 @@ impl Engine {
         };
         let (conn, wire, cancelled) = (flight.conn, flight.wire, flight.cancelled);
         let effects = *effects;
-        self.abandon(conn, wire, key, !cancelled);
+        // A runner that was told, and did not answer for `cancel_grace`, has its place back.
+        let told = cancelled && self.conns.get(&conn).is_some_and(|c| c.features.is_some());
+        self.abandon(conn, wire, key, !told);
         if !cancelled {
             self.tell_cancelled(conn, wire, key);
         }
@@ -429,10 +438,13 @@ impl Engine {
     fn rerun(&mut self, key: &CallKey) {
         let Some(call) = self.call(key) else { return };
         match self.judge(key, &call.tool, &call.arguments, &call.fingerprint) {
-            crate::judge::Judged::Permit { .. } => self.advance(key),
-            crate::judge::Judged::Ask { .. } | crate::judge::Judged::Deny(_) => {
-                self.give_up_lost(key);
+            crate::judge::Judged::Permit { tool, .. } if tool.effects != Effects::Once => {
+                self.advance(key);
             }
+            // Refused by now, or run at most once by now.
+            crate::judge::Judged::Permit { .. }
+            | crate::judge::Judged::Ask { .. }
+            | crate::judge::Judged::Deny(_) => self.give_up_lost(key),
         }
     }
 

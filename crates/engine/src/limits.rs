@@ -5,6 +5,8 @@
 pub const OUTBOX_BYTES: u64 = 1 << 20;
 /// Bytes that may wait in the engine for one connection before the shell stops reading from it.
 pub const BACKLOG_BYTES: u64 = 256 << 10;
+/// Bytes that a call costs its role beside its own, in flight and as a kept answer.
+pub const CALL_OVERHEAD: u64 = 512;
 /// Arguments over this are not asked about.
 pub const MAX_ASKED_ARGUMENTS: usize = 64 << 10;
 /// Bytes of a runner's failure that reach an agent.
@@ -22,6 +24,8 @@ pub const MAX_RAISES: usize = 16;
 pub const MAX_REFUSALS: usize = 256;
 /// Tools in one offer.
 pub const MAX_OFFERED: usize = 1024;
+/// Definitions of one runner role that are pinned at first sight: they are kept for ever.
+pub const MAX_PINNED: usize = 4096;
 /// How long settled approvals are listed, in milliseconds.
 pub const SETTLED_LISTED: u64 = 60 * 60 * 1000;
 /// Settled approvals that are listed at most, over all roles.

@@ -63,6 +63,8 @@ pub enum Record {
         session: SessionKey,
         /// Its own label from now on.
         label: Label,
+        /// What was joined into it, and into the role's.
+        seen: Label,
         /// The call that raised it, where one did.
         call: Option<CallId>,
         /// That call's tool.
@@ -97,6 +99,8 @@ pub enum Record {
         effects: Effects,
         /// Hashes of the asking grants, in the order of `request.grants`.
         grants: Vec<Digest>,
+        /// The approver roles that are asked.
+        asked: Vec<RoleName>,
     },
     /// An approver's answer that counts.
     Voted {

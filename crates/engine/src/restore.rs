@@ -18,24 +18,33 @@ use crate::timers::Timer;
 impl Engine {
     /// An engine as the durable records left it, read in order from the first. The next record's
     /// number follows theirs. Effects are those of what lapsed or was interrupted meanwhile.
+    ///
+    /// # Errors
+    /// In words: a grant of run time does not fit the configuration. Without it a deny would be
+    /// lost; whoever starts the broker has to change the configuration.
     pub fn restore(
         config: Arc<Config>,
         now: Timestamp,
         records: impl IntoIterator<Item = Record>,
         effects: &mut Effected,
-    ) -> Self {
+    ) -> Result<Self, String> {
         let mut engine = Self::new(config, now);
-        engine.enter(now, effects);
+        // What a record starts lasts from its own time on.
+        engine.now = Timestamp::default();
+        engine.enter(Timestamp::default(), effects);
         engine.replaying = true;
         for record in records {
             engine.last_record += 1;
             engine.replay(record);
         }
         engine.replaying = false;
-        engine.resume();
-        engine.settle_work();
+        engine.at(now);
+        let resumed = engine.resume();
+        if resumed.is_ok() {
+            engine.settle_work();
+        }
         engine.leave(effects);
-        engine
+        resumed.map(|()| engine)
     }
 
     fn replay(&mut self, record: Record) {
@@ -48,12 +57,13 @@ impl Engine {
             Record::Raised {
                 at,
                 session,
-                label,
+                seen,
                 call,
                 tool,
+                ..
             } => {
                 self.at(at);
-                self.raise(&session, label, call.zip(tool.as_ref()));
+                self.raise_own(&session, seen, call.zip(tool.as_ref()));
             }
             Record::Denied { at, .. } | Record::Late { at, .. } | Record::Draining { at, .. } => {
                 self.at(at);
@@ -65,9 +75,18 @@ impl Engine {
                 definition,
                 effects,
                 grants,
+                asked,
             } => {
                 self.at(request.created);
-                self.replay_asked(request, fingerprint, runner, definition, effects, grants);
+                let names = request.grants.iter().map(|grant| grant.grant.clone());
+                let question = Question {
+                    fingerprint,
+                    runner,
+                    definition,
+                    grants: names.zip(grants).collect(),
+                    label: request.label,
+                };
+                self.replay_asked(request, question, effects, asked);
             }
             Record::Voted {
                 at,
@@ -202,11 +221,9 @@ impl Engine {
     fn replay_asked(
         &mut self,
         request: ApprovalRequest,
-        fingerprint: Digest,
-        runner: RoleName,
-        definition: Digest,
+        question: Question,
         effects: Effects,
-        grants: Vec<Digest>,
+        asked: Vec<RoleName>,
     ) {
         let session = SessionKey {
             role: request.role.clone(),
@@ -223,10 +240,18 @@ impl Engine {
             arguments: request.arguments.clone(),
         }));
         let charge = (msg.len() + request.arguments.len()) as u64;
-        let mut call = replayed(request.tool.clone(), fingerprint.clone(), effects, self.now);
+        let mut call = replayed(
+            request.tool.clone(),
+            question.fingerprint.clone(),
+            effects,
+            self.now,
+        );
         call.arguments = request.arguments.clone();
         call.request = msg;
         call.charge = charge;
+        call.interrupted = self
+            .call(&key)
+            .is_some_and(|held| matches!(held.state, State::Interrupted));
         self.replay_call(&key, call);
         if let Some(session) = self.sessions.get_mut(&key.session) {
             session.in_flight += 1;
@@ -234,21 +259,13 @@ impl Engine {
         let usage = &mut self.account(&key.session.role).usage;
         usage.in_flight += 1;
         usage.waiting_bytes += charge;
-        let names = request.grants.iter().map(|grant| grant.grant.clone());
-        let question = Question {
-            fingerprint,
-            runner,
-            definition,
-            grants: names.zip(grants).collect(),
-            label: request.label,
-        };
         let msg = proto::encode_message(&Message::ApprovalRequest(request.clone()));
         self.pend(Approval {
             request,
             msg,
             call: key,
             question,
-            asked: Vec::new(),
+            asked,
             votes: Vec::new(),
             after: None,
         });
@@ -288,14 +305,21 @@ impl Engine {
         let Some(session) = self.sessions.get_mut(&key.session) else {
             return;
         };
-        let Some(call) = session.calls.remove(&key.call) else {
+        let Some(mut call) = session.calls.remove(&key.call) else {
             return;
         };
-        if call.charge > 0 {
+        let charge = std::mem::take(&mut call.charge);
+        if call.interrupted {
+            call.arguments = String::new();
+            call.request = Bytes::new();
+            call.state = State::Interrupted;
+            session.calls.insert(key.call, call);
+        }
+        if charge > 0 {
             session.in_flight -= 1;
             let usage = &mut self.account(&key.session.role).usage;
             usage.in_flight -= 1;
-            usage.waiting_bytes -= call.charge;
+            usage.waiting_bytes -= charge;
         }
     }
 
@@ -348,11 +372,14 @@ impl Engine {
             *self.uses.entry(grant.clone()).or_default() += 1;
         }
         self.forget_in_flight(key);
-        let mut call = replayed(tool, fingerprint.clone(), effects, self.now);
-        call.state = State::Interrupted;
-        self.replay_call(key, call);
-        let at = self.now.plus(self.config.settings.answer_ttl);
-        self.timers.set(Timer::Answer(key.clone()), at);
+        // What only reads may run again, as if it had not been asked.
+        if effects != Effects::Read {
+            let mut call = replayed(tool, fingerprint.clone(), effects, self.now);
+            call.state = State::Interrupted;
+            self.replay_call(key, call);
+            let at = self.now.plus(self.config.settings.answer_ttl);
+            self.timers.set(Timer::Answer(key.clone()), at);
+        }
         let Some(approval) = approval else { return };
         let Some(session) = self.sessions.get(&key.session) else {
             return;
@@ -394,11 +421,24 @@ impl Engine {
 
     /// After the last record: grants of run time count again, interrupted calls that run at most
     /// once are unknown, and every question is asked as it is now.
-    fn resume(&mut self) {
-        for (_, toml) in self.runtime_grants.clone() {
-            if let Ok((ruleset, _)) = self.ruleset.with_grant(&toml) {
-                self.ruleset = ruleset;
-            }
+    fn resume(&mut self) -> Result<(), String> {
+        for (grant, toml) in self.runtime_grants.clone() {
+            let (ruleset, _) = self
+                .ruleset
+                .with_grant(&toml)
+                .map_err(|why| format!("grant {grant}, added at run time, does not fit: {why}"))?;
+            self.ruleset = ruleset;
+        }
+        self.rules_changed = self.record(Record::Configured {
+            at: self.now,
+            ruleset: self.config.digest.clone(),
+            by: None,
+        });
+        // What was only read is not in the records: an open session is idle from now on.
+        let (now, ttl) = (self.now, self.config.settings.session_ttl);
+        for (key, session) in self.sessions.iter_mut().filter(|(_, s)| !s.closed) {
+            session.last_used = now;
+            self.timers.set(Timer::Session(key.clone()), now.plus(ttl));
         }
         let interrupted: Vec<(CallKey, Effects)> = self
             .sessions
@@ -428,12 +468,15 @@ impl Engine {
             self.resume_asked(&approval);
         }
         self.recheck.extend(self.accounts.keys().cloned());
+        Ok(())
     }
 
-    fn give_up_interrupted(&mut self, key: &CallKey) {
+    /// Ends a call that was interrupted and must not run again.
+    pub(crate) fn give_up_interrupted(&mut self, key: &CallKey) {
         if let Some(session) = self.sessions.get_mut(&key.session) {
             session.in_flight += 1;
             if let Some(call) = session.calls.get_mut(&key.call) {
+                call.effects = Effects::Once;
                 call.state = State::New;
             }
         }
@@ -472,6 +515,8 @@ fn replayed(tool: ToolName, fingerprint: Digest, effects: Effects, since: Timest
         arguments: String::new(),
         request: Bytes::new(),
         charge: 0,
+        interrupted: false,
+        judged: 0,
         attempts: 0,
         waiters: Vec::new(),
         state: State::New,

@@ -8,7 +8,7 @@ use proto::{
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
-use crate::limits::MAX_RAISES;
+use crate::limits::{CALL_OVERHEAD, MAX_RAISES};
 use crate::record::{By, CallKey, Record, RecordId, SessionKey};
 use crate::state::{Session, State};
 use crate::timers::Timer;
@@ -96,7 +96,8 @@ impl Engine {
         }
     }
 
-    fn raise_own(
+    /// Joins `label` into what one session and its role have seen.
+    pub(crate) fn raise_own(
         &mut self,
         key: &SessionKey,
         label: Label,
@@ -110,11 +111,13 @@ impl Engine {
         if label.is_within(session.label) && label.is_within(role_label) {
             return false;
         }
-        let label = session.label.join(label);
+        let seen = label;
+        let label = session.label.join(seen);
         let record = self.record(Record::Raised {
             at: self.now,
             session: key.clone(),
             label,
+            seen,
             call: call.map(|(call, _)| call),
             tool: call.map(|(_, tool)| tool.clone()),
         });
@@ -131,7 +134,7 @@ impl Engine {
             log.reason = Some(label.class.as_str());
         });
         let account = self.account(&key.role);
-        account.label = account.label.join(label);
+        account.label = account.label.join(seen);
         account.changed = record;
         account.raises.extend(raise.clone());
         cap(&mut account.raises);
@@ -281,6 +284,19 @@ impl Engine {
         self.raise(into, label, None);
         if !close {
             return;
+        }
+        // What hangs on `from` came there by an earlier closing, and went on to where that led. Then
+        // shortening a chain never changes what it says, and a restart finds the same.
+        let gone = self.sessions.get(from).and_then(|s| s.went_into.clone());
+        if gone.as_ref().is_some_and(|gone| *gone != into.session) {
+            let hangs = |s: &Session| s.went_into.as_ref() == Some(&from.session);
+            let of_role = self
+                .sessions
+                .iter_mut()
+                .filter(|(k, _)| k.role == from.role);
+            for (_, session) in of_role.filter(|(_, s)| hangs(s)) {
+                session.went_into.clone_from(&gone);
+            }
         }
         // A second closing: what the first one carried stays with the name.
         if let Some(session) = self.sessions.get_mut(from) {
@@ -435,7 +451,7 @@ impl Engine {
             return;
         };
         let kept = match session.calls.get(&key.call).map(|call| &call.state) {
-            Some(State::Answered(stored)) => stored.msg.len() as u64,
+            Some(State::Answered(stored)) => stored.msg.len() as u64 + CALL_OVERHEAD,
             Some(State::Interrupted) => 0,
             Some(State::New | State::Asked(_) | State::Claimed { .. } | State::Dispatched(_))
             | None => return,
@@ -445,6 +461,11 @@ impl Engine {
         };
         session.watermark = session.watermark.max(Some(key.call));
         self.timers.cancel(&Timer::Answer(key.clone()));
+        if let State::Answered(stored) = &call.state {
+            for waiter in &call.waiters {
+                self.leave_answer(key, waiter, stored);
+            }
+        }
         self.drop_cover(key);
         let account = self.account(&key.session.role);
         account.usage.stored_bytes -= kept;
@@ -460,7 +481,11 @@ impl Engine {
         let told: Vec<ConnId> = self
             .conns
             .iter()
-            .filter(|(_, conn)| conn.peer.role == *role && conn.has(Feature::Tools))
+            .filter(|(_, conn)| {
+                conn.kind == proto::RoleKind::Agent
+                    && conn.peer.role == *role
+                    && conn.has(Feature::Tools)
+            })
             .map(|(id, _)| *id)
             .collect();
         let msg = proto::encode_message(&Message::ToolsChanged(proto::ToolsChanged {}));

@@ -77,6 +77,10 @@ pub(crate) struct Call {
     pub(crate) request: Bytes,
     /// Bytes charged to the agent role while it is in flight.
     pub(crate) charge: u64,
+    /// It was sent to a runner before the last restart: if it is not kept, it is this again.
+    pub(crate) interrupted: bool,
+    /// The generation of the rules under which no deny applied to it; 0: of another life.
+    pub(crate) judged: u64,
     /// How often it was sent to a runner since the last restart.
     pub(crate) attempts: u32,
     pub(crate) waiters: Vec<Waiter>,

@@ -12,8 +12,8 @@ use crate::digest;
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
-use crate::limits::{MAX_DEFINITION, MAX_OFFERED};
-use crate::record::{By, Record, SessionKey};
+use crate::limits::{MAX_DEFINITION, MAX_OFFERED, MAX_PINNED};
+use crate::record::{By, Record, RecordId, SessionKey};
 
 /// What becomes of an offered tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,7 @@ impl Engine {
             held: Vec::new(),
             refused: Vec::new(),
         };
+        let pinned = self.rules_changed;
         for spec in &offer.tools {
             let name = spec.name.clone();
             match self.take_offered(&role, spec) {
@@ -64,6 +65,9 @@ impl Engine {
         let accepted = offered.accepted.iter().cloned().collect();
         if let Some(conn) = self.conns.get_mut(&conn) {
             conn.offer = Some((offer.tools, accepted));
+        }
+        if self.rules_changed != pinned {
+            self.rules_moved();
         }
         self.log(Level::Info, "offer", |log| log.role = Some(role.clone()));
         let after = self.rules_changed;
@@ -108,9 +112,16 @@ impl Engine {
         match (pinned.map(offered_definition), floor.pin) {
             (Some(pinned), _) if pinned == offered_definition(spec) => Taken::Accepted,
             (Some(_), _) => Taken::Held("it differs from what was accepted"),
+            (None, Pin::FirstUse) if self.pinned(role) >= MAX_PINNED => {
+                Taken::Held("this role has as many definitions pinned as it may")
+            }
             (None, Pin::FirstUse) => Taken::Accepted,
             (None, Pin::Accept) => Taken::Held("an operator has to accept it first"),
         }
+    }
+
+    fn pinned(&self, role: &RoleName) -> usize {
+        self.pins.keys().filter(|(of, _)| of == role).count()
     }
 
     /// Pins an accepted definition, and keeps the tightest facts that were offered with it.
@@ -125,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// Accepts a definition.
+    /// Accepts a definition; the caller says once that rules moved.
     pub(crate) fn pin(&mut self, role: &RoleName, spec: ToolSpec, by: Option<By>, reason: &str) {
         let record = self.record(Record::Pinned {
             at: self.now,
@@ -136,11 +147,11 @@ impl Engine {
         });
         self.rules_changed = self.rules_changed.max(record);
         self.pins.insert((role.clone(), spec.name.clone()), spec);
-        self.rules_moved();
     }
 
     /// Rules or pins changed: everything that hangs on them is looked at again.
     pub(crate) fn rules_moved(&mut self) {
+        self.generation += 1;
         self.recheck.extend(self.accounts.keys().cloned());
         self.tools_changed.extend(self.config.roles.keys().cloned());
         let runners: Vec<ConnId> = self
@@ -156,10 +167,10 @@ impl Engine {
             let Some((specs, _)) = &conn.offer else {
                 continue;
             };
-            let role = &conn.peer.role;
+            let (role, specs) = (conn.peer.role.clone(), specs.clone());
             let accepted = specs
                 .iter()
-                .filter(|spec| self.judge_offered(role, spec) == Taken::Accepted)
+                .filter(|spec| self.take_offered(&role, spec) == Taken::Accepted)
                 .map(|spec| spec.name.clone())
                 .collect();
             if let Some((_, held)) = self.conns.get_mut(&id).and_then(|c| c.offer.as_mut()) {
@@ -188,7 +199,10 @@ impl Engine {
             .iter()
             .filter_map(|name| self.listed(&key, name))
             .collect();
-        self.send_list(conn, id, listed, |tools| Message::Tools(Tools { tools }));
+        let after = self.label_record(&key);
+        self.send_list(conn, after, id, listed, |tools| {
+            Message::Tools(Tools { tools })
+        });
     }
 
     fn listed(&self, key: &SessionKey, name: &ToolName) -> Option<ListedTool> {
@@ -220,6 +234,7 @@ impl Engine {
     pub(crate) fn send_list<T>(
         &mut self,
         conn: ConnId,
+        after: Option<RecordId>,
         id: u64,
         items: Vec<T>,
         wrap: impl Fn(Vec<T>) -> Message,
@@ -239,13 +254,13 @@ impl Engine {
             let len = serde_json::to_vec(&item).map_or(0, |json| json.len() as u64 + 1);
             if bytes + len > most && !piece.is_empty() {
                 let msg = proto::encode_message(&wrap(std::mem::take(&mut piece)));
-                self.send(conn, None, id, false, msg);
+                self.send(conn, after, id, false, msg);
                 bytes = 0;
             }
             bytes += len;
             piece.push(item);
         }
-        self.reply(conn, id, &wrap(piece));
+        self.reply_after(conn, after, id, &wrap(piece));
     }
 }
 

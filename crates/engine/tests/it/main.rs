@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod approvals;
+mod audit;
 mod calls;
 mod sessions;
 mod world;
