@@ -88,6 +88,7 @@ impl Engine {
             question,
             asked,
             votes: Vec::new(),
+            refused: None,
             after,
         };
         self.pend(approval);
@@ -632,7 +633,7 @@ impl Engine {
         }
     }
 
-    fn deny_refused(&mut self, key: &CallKey) {
+    pub(crate) fn deny_refused(&mut self, key: &CallKey) {
         let denied = ToolResponse::Denied {
             reason: DenyReason::ApprovalRefused,
         };

@@ -33,7 +33,12 @@ impl Engine {
                 if error.reply && is_runner {
                     self.undecodable_reply(conn, error.id);
                 }
-                let id = if error.reply { 0 } else { error.id };
+                // Under a request that is open already it would be taken for that one's answer.
+                let open = self
+                    .conns
+                    .get(&conn)
+                    .is_some_and(|peer| peer.requests.contains_key(&error.id));
+                let id = if error.reply || open { 0 } else { error.id };
                 self.error(conn, id, code, &error.detail);
             }
         }

@@ -97,12 +97,15 @@ impl Engine {
                 comment,
             } => {
                 self.at(at);
-                if answer == proto::Answer::Approve
-                    && let Some(approval) = self.approvals.get_mut(&approval)
-                {
+                if let Some(approval) = self.approvals.get_mut(&approval) {
                     let vote = Vote { by, scope, comment };
-                    approval.votes.retain(|held| held.by != vote.by);
-                    approval.votes.push(vote);
+                    match answer {
+                        proto::Answer::Approve => {
+                            approval.votes.retain(|held| held.by != vote.by);
+                            approval.votes.push(vote);
+                        }
+                        proto::Answer::Refuse => approval.refused = Some(vote),
+                    }
                 }
             }
             Record::Settled {
@@ -267,6 +270,7 @@ impl Engine {
             question,
             asked,
             votes: Vec::new(),
+            refused: None,
             after: None,
         });
     }
@@ -485,15 +489,20 @@ impl Engine {
         self.fail(key, FailureCode::UnknownOutcome, text, true);
     }
 
-    /// A pending approval goes on with what is left of its time, if it is still the question.
+    /// A pending approval goes on with what is left of its time, if it is still the question; or
+    /// with the end that its last answer leads to, where only the answer was read back.
     fn resume_asked(&mut self, id: &proto::ApprovalId) {
         let Some(approval) = self.approvals.get(id) else {
             return;
         };
+        let key = approval.call.clone();
+        if let Some(no) = approval.refused.clone() {
+            self.settle_question(&key, Outcome::Refused, no.by.role.as_str(), &no.comment);
+            return self.deny_refused(&key);
+        }
         if approval.request.expires <= self.now {
             return self.approval_expired(id);
         }
-        let key = approval.call.clone();
         let Some(call) = self.call(&key) else { return };
         let judged = self.judge(&key, &call.tool, &call.arguments, &call.fingerprint);
         if let crate::judge::Judged::Ask { ask, question, .. } = judged
@@ -501,6 +510,14 @@ impl Engine {
             && let Some(approval) = self.approvals.get_mut(id)
         {
             approval.asked = asked;
+            if approval.question == question
+                && let Some(last) = approval.votes.last().cloned()
+                && self.count_vote(id, last.clone())
+            {
+                let by = last.by.role.as_str();
+                self.settle_question(&key, Outcome::Approved, by, &last.comment);
+                self.advance(&key);
+            }
         }
     }
 }

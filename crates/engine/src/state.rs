@@ -168,6 +168,8 @@ pub(crate) struct Approval {
     /// The approver roles that are asked.
     pub(crate) asked: Vec<RoleName>,
     pub(crate) votes: Vec<Vote>,
+    /// A no that was read back without the end that it led to.
+    pub(crate) refused: Option<Vote>,
     /// The record that it depends on.
     pub(crate) after: Option<RecordId>,
 }
@@ -202,7 +204,7 @@ pub(crate) fn hashes(grants: &[AskingGrant]) -> Vec<(GrantId, Digest)> {
         .collect()
 }
 
-/// An approver's yes.
+/// An approver's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Vote {
     pub(crate) by: By,
