@@ -24,6 +24,8 @@ const FRAMES_WAITING: usize = 64;
 const PUSHES_WAITING: usize = 256;
 /// Requests from the broker that wait to be taken; the reader waits with more.
 const REQUESTS_WAITING: usize = 64;
+/// Envelopes that may come before the welcome: calls that waited for this runner, at most its `concurrency`.
+const EARLY: usize = 65_536;
 /// How long the broker may take to answer a hello.
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
 /// How an orderly end is told.
@@ -112,11 +114,9 @@ impl Link {
             pushes: Some(pushed),
             lost: None,
         }));
-        for envelope in early {
-            deliver(&table, envelope, max_frame);
-        }
         tokio::spawn(frames::write_all(write, queue));
-        let reading = tokio::spawn(read_all(reader, Arc::clone(&table), taken_in, max_frame));
+        let taken = Arc::clone(&table);
+        let reading = tokio::spawn(read_all(early, reader, taken, taken_in, max_frame));
         let link = Arc::new(Link {
             path: path.to_owned(),
             welcome,
@@ -231,7 +231,8 @@ impl Drop for Link {
     }
 }
 
-/// Reads up to the welcome. What the broker pushed before it comes second.
+/// Reads up to the welcome. What came before it comes second: pushes, and the calls that waited for a runner,
+/// which the broker sends to it as soon as it is there.
 async fn welcome(path: &Path, reader: &mut FrameReader) -> Result<(Welcome, Vec<Envelope>), Error> {
     let mut early = Vec::new();
     loop {
@@ -248,7 +249,8 @@ async fn welcome(path: &Path, reader: &mut FrameReader) -> Result<(Welcome, Vec<
         if let Message::Error(error) = envelope.msg {
             return Err(frames::rejected(error.code, error.detail));
         }
-        if envelope.id != 0 || early.len() >= PUSHES_WAITING {
+        let asked = matches!(envelope.msg, Message::ToolRequest(_) | Message::Cancel(_));
+        if (envelope.id != 0 && !asked) || early.len() >= EARLY {
             return Err(Error::misbehaved(format!("`{kind}` before the welcome")));
         }
         early.push(envelope);
@@ -256,13 +258,19 @@ async fn welcome(path: &Path, reader: &mut FrameReader) -> Result<(Welcome, Vec<
 }
 
 async fn read_all(
+    early: Vec<Envelope>,
     mut reader: FrameReader,
     table: Arc<Mutex<Table>>,
     requests: mpsc::Sender<Envelope>,
     max_frame: usize,
 ) {
+    let mut early = early.into_iter();
     let reason = loop {
-        match reader.next().await {
+        let next = match early.next() {
+            Some(envelope) => Ok(Some(envelope)),
+            None => reader.next().await,
+        };
+        match next {
             Ok(Some(envelope)) => {
                 if matches!(envelope.msg, Message::ToolRequest(_) | Message::Cancel(_)) {
                     // Whoever does not serve has dropped the receiver, and gets no requests.

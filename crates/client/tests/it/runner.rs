@@ -195,3 +195,24 @@ async fn an_offer_that_is_refused_as_a_whole_is_an_error_with_its_reasons() {
         "{error}"
     );
 }
+
+#[tokio::test]
+async fn calls_that_come_before_the_welcome_are_served() {
+    let (said, heard) = mpsc::channel();
+    let said = std::sync::Mutex::new(said);
+    let broker = fake::broker(RoleKind::Runner, move |envelope, replies| {
+        if let Message::Hello(_) = envelope.msg {
+            // They waited for this runner: the broker sends them as soon as it is there.
+            replies.splice(0..0, (1..=300).map(|id| ask(id, "echo")));
+        } else {
+            said.lock().unwrap().send(envelope.clone()).unwrap();
+        }
+    });
+    let mut ids: Vec<u64> = hear((broker, heard), 300)
+        .await
+        .iter()
+        .map(|envelope| envelope.id)
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (1..=300).collect::<Vec<_>>());
+}
