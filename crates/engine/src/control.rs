@@ -420,7 +420,7 @@ impl Engine {
             Ok(ask) => ask,
             Err(why) => return refused(format!("grants: {why}")),
         };
-        let Some((most_ttl, most_uses)) = crate::approval::standing_bounds(&ask) else {
+        let Some((most_ttl, most_uses)) = crate::cover::standing_bounds(&ask) else {
             return refused("grants: one of them allows no standing approval");
         };
         if uses == 0 || uses > most_uses || ttl == 0 || ttl > most_ttl {

@@ -12,6 +12,7 @@ mod call;
 mod conn;
 mod content;
 mod control;
+mod cover;
 pub mod digest;
 mod dispatch;
 pub mod effect;
@@ -29,6 +30,7 @@ mod state;
 mod timers;
 mod tools;
 mod turns;
+mod vote;
 
 pub use effect::{Effect, Effects, Level, Log};
 pub use engine::{Engine, Usage};

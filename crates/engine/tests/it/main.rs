@@ -3,7 +3,10 @@
 #![cfg(test)]
 
 mod approvals;
-mod audit;
+mod bounds;
 mod calls;
+mod restarts;
+mod rules;
 mod sessions;
+mod steps;
 mod world;
