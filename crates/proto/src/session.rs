@@ -11,7 +11,7 @@ use crate::numbers::CallId;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
-    /// The peer's name and version, for logs; at most 128 bytes are kept.
+    /// The peer's name and version; at most 1,024 bytes.
     pub software: String,
     /// What it understands, of [`Feature`]; unknown ones are ignored.
     pub features: Vec<String>,
