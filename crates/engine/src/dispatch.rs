@@ -114,11 +114,7 @@ impl Engine {
                 let free = self.free_runners(&tool.runner);
                 match free.into_iter().filter(serving).find(takes) {
                     Some(conn) => self.dispatch(key, conn, tool, permit, spend),
-                    None => {
-                        let claimed = matches!(&call.state, State::Claimed { runner, .. } if *runner == tool.runner);
-                        self.advance(key);
-                        return !claimed;
-                    }
+                    None => return self.wait_for_an_outbox(key, &tool),
                 }
             }
             Judged::Ask { .. } | Judged::Deny(_) if rerun => self.give_up_lost(key),
@@ -127,6 +123,20 @@ impl Engine {
                 self.advance(key);
             }
         }
+        true
+    }
+
+    /// Puts a call back into its turns. `true`: into those of another runner role, because its
+    /// tool moved there.
+    fn wait_for_an_outbox(&mut self, key: &CallKey, tool: &EffectiveTool) -> bool {
+        if let Some(State::Claimed { runner, .. }) = self.call(key).map(|call| &call.state)
+            && *runner == tool.runner
+        {
+            let turns = self.turns.entry(runner.clone()).or_default();
+            turns.push(key, tool.name.clone());
+            return false;
+        }
+        self.advance(key);
         true
     }
 

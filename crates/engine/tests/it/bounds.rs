@@ -180,3 +180,20 @@ fn an_answer_that_waits_for_its_receiver_survives_that_its_session_was_closed() 
         );
     }
 }
+
+#[test]
+fn a_request_that_no_outbox_takes_waits_for_its_turn_until_one_drains() {
+    let large = CONFIG
+        .replace(r#"max_frame = "4KiB""#, r#"max_frame = "8MiB""#)
+        .replace(r#"waiting_bytes = "16KiB""#, r#"waiting_bytes = "64MiB""#);
+    let mut w = World::with(&large);
+    let (bot, files) = (w.plain("bot", 1), w.plain("files", 2));
+    w.drains = false;
+    let arguments = format!(r#"{{"x":"{}"}}"#, "x".repeat(900_000));
+    w.call(bot, "s", 1, "log", &arguments);
+    w.call(bot, "s", 2, "log", &arguments);
+    assert_eq!(w.requests(files).len(), 1);
+    w.drains = true;
+    w.drain_outboxes();
+    assert_eq!(w.requests(files).len(), 1);
+}
