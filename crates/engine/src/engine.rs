@@ -145,7 +145,7 @@ impl Engine {
 
     /// When `handle_timeout` wants to be called next.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
-        self.timers.next()
+        self.timers.next().filter(|_| !self.drained)
     }
 
     /// Does everything that is due at `now`.
