@@ -1,6 +1,7 @@
 # `make` alone says what there is.
 CARGO ?= cargo
 BINS = -p broker -p ctl -p runner
+SECONDS ?= 600
 
 .PHONY: help demo build test soak fmt lint docs deny gate
 
@@ -19,8 +20,8 @@ test: ## every test, real processes and the simulator included
 	$(CARGO) test --locked --workspace
 	$(CARGO) test --locked -q -p proto --all-features --lib
 
-soak: ## the simulator on fresh seeds, for SECONDS (default 600)
-	RB_SOAK_SECONDS=$${SECONDS_TO_RUN:-600} $(CARGO) test --locked -p e2e --test simulator -- --nocapture
+soak: ## the simulator on fresh seeds: make soak SECONDS=600
+	RB_SOAK_SECONDS=$(SECONDS) $(CARGO) test --locked -p e2e --test simulator fresh_seeds -- --nocapture
 
 fmt:
 	$(CARGO) fmt --check
