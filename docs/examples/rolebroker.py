@@ -18,7 +18,7 @@ import struct
 import sys
 import threading
 
-MAX_FRAME = 8 << 20  # until the welcome says otherwise
+MAX_FRAME = 64 << 20  # what a broker may take at most; the welcome says what this one takes
 CLASSES = ["public", "internal", "confidential", "secret"]
 
 

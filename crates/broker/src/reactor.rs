@@ -137,6 +137,10 @@ impl Reactor {
     pub async fn run(mut self) -> Exit {
         loop {
             self.wait().await;
+            if self.is_due() {
+                // What readers and writers have to tell may be what a timer waits for.
+                tokio::task::yield_now().await;
+            }
             if let Err(exit) = self.turn() {
                 return exit;
             }
@@ -168,6 +172,11 @@ impl Reactor {
         }
     }
 
+    fn is_due(&mut self) -> bool {
+        let now = self.clock.now();
+        self.engine.poll_timeout().is_some_and(|due| due <= now)
+    }
+
     /// One turn: everything that came in, everything that is due, one write for each receiver.
     fn turn(&mut self) -> Result<(), Exit> {
         self.now = self.clock.now();
@@ -177,7 +186,8 @@ impl Reactor {
             self.input(input)?;
         }
         self.batch = batch;
-        self.now = self.clock.now();
+        // Only what was due when the turn began: no peer was slow while this thread was busy, and
+        // what the turn sends has not even been tried yet.
         if self
             .engine
             .poll_timeout()
@@ -186,6 +196,7 @@ impl Reactor {
             self.engine.handle_timeout(self.now, &mut self.effects);
             self.apply();
         }
+        self.now = self.clock.now();
         for _ in 0..MAX_ROUNDS {
             self.durable.commit();
             self.release();

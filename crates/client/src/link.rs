@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use proto::frame::DEFAULT_MAX_FRAME;
+use proto::frame::{DEFAULT_MAX_FRAME, MAX_MAX_FRAME};
 use proto::{Envelope, Feature, Hello, Message, RoleKind, Welcome};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -22,8 +22,6 @@ use crate::slot::{Broken, Slot};
 const FRAMES_WAITING: usize = 64;
 /// Pushes that a late reader may still read; older ones are counted as missed.
 const PUSHES_WAITING: usize = 256;
-/// Requests from the broker that wait to be taken; the reader waits with more.
-const REQUESTS_WAITING: usize = 64;
 /// Envelopes that may come before the welcome: calls that waited for this runner, at most its `concurrency`.
 const EARLY: usize = 65_536;
 /// How long the broker may take to answer a hello.
@@ -36,8 +34,9 @@ const MAX_LIST: usize = 65_536;
 /// What every connection starts with: the parties, and what the broker may begin by itself.
 pub(crate) struct Opened {
     pub(crate) link: Arc<Link>,
-    /// Tool requests and cancels, from the broker to a runner.
-    pub(crate) requests: mpsc::Receiver<Envelope>,
+    /// Tool requests and cancels, from the broker to a runner. The role's `concurrency` bounds them; were it
+    /// the reader that did, a runner that makes an offer before it serves would never hear of its answer.
+    pub(crate) requests: mpsc::UnboundedReceiver<Envelope>,
     /// What comes under id 0.
     pub(crate) pushes: broadcast::Receiver<Message>,
 }
@@ -77,7 +76,8 @@ impl Link {
                 cause,
             })?;
         let (read, mut write) = stream.into_split();
-        let mut reader = FrameReader::new(read, DEFAULT_MAX_FRAME);
+        // A call may come before the welcome, which says how large a frame may be.
+        let mut reader = FrameReader::new(read, MAX_MAX_FRAME);
         let hello = Message::Hello(Hello {
             software: software.to_owned(),
             features: ["parts", "progress", "tools"].map(str::to_owned).to_vec(),
@@ -107,7 +107,7 @@ impl Link {
         reader.limit(max_frame);
 
         let (out, queue) = mpsc::channel(FRAMES_WAITING);
-        let (taken_in, requests) = mpsc::channel(REQUESTS_WAITING);
+        let (taken_in, requests) = mpsc::unbounded_channel();
         let (pushed, pushes) = broadcast::channel(PUSHES_WAITING);
         let table = Arc::new(Mutex::new(Table {
             open: BTreeMap::new(),
@@ -261,7 +261,7 @@ async fn read_all(
     early: Vec<Envelope>,
     mut reader: FrameReader,
     table: Arc<Mutex<Table>>,
-    requests: mpsc::Sender<Envelope>,
+    requests: mpsc::UnboundedSender<Envelope>,
     max_frame: usize,
 ) {
     let mut early = early.into_iter();
@@ -274,7 +274,7 @@ async fn read_all(
             Ok(Some(envelope)) => {
                 if matches!(envelope.msg, Message::ToolRequest(_) | Message::Cancel(_)) {
                     // Whoever does not serve has dropped the receiver, and gets no requests.
-                    let _ = requests.send(envelope).await;
+                    let _ = requests.send(envelope);
                 } else if let Some(reason) = deliver(&table, envelope, max_frame) {
                     break reason;
                 }

@@ -187,7 +187,7 @@ where
 /// A connection to a runner role's socket, for who wants more than [`serve`].
 pub struct Runner {
     link: Arc<Link>,
-    requests: mpsc::Receiver<Envelope>,
+    requests: mpsc::UnboundedReceiver<Envelope>,
 }
 
 /// Tells the broker about this connection's tools, also while it serves.

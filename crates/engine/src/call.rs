@@ -6,6 +6,7 @@ use proto::{
     ToolName, ToolRequest, ToolResponse,
 };
 
+use crate::conn::frame_len;
 use crate::digest;
 use crate::effect::Level;
 use crate::engine::Engine;
@@ -320,7 +321,7 @@ impl Engine {
         let Some(call) = self.call_mut(key) else {
             return;
         };
-        let tool = call.tool.clone();
+        let (tool, frame) = (call.tool.clone(), frame_len(&call.request));
         if let State::Claimed { runner: held, .. } = &mut call.state {
             *held = runner.clone();
         } else {
@@ -334,7 +335,7 @@ impl Engine {
         self.turns
             .entry(runner.clone())
             .or_default()
-            .push(key, tool);
+            .push(key, tool, frame);
         self.route(runner);
     }
 

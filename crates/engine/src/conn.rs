@@ -115,7 +115,7 @@ impl Engine {
         let (kind, quota) = (role.kind, role.quota);
         let usage = &mut self.account(&peer.role).usage;
         if usage.connections >= quota.connections {
-            self.out.push(Effect::Close { conn: id });
+            self.refuse_connection(id);
             self.log(Level::Warn, "connection_refused", |log| {
                 log.role = Some(peer.role.clone());
                 log.reason = Some("busy: connections");
@@ -130,6 +130,22 @@ impl Engine {
         if kind == RoleKind::Runner {
             self.route_all();
         }
+    }
+
+    /// Tells a peer that there is no room for it: closed without a word, it would think itself not admitted.
+    fn refuse_connection(&mut self, id: ConnId) {
+        let told = Message::Error(WireError {
+            code: ErrorCode::Internal,
+            detail: "busy: connections".to_owned(),
+        });
+        self.out.push(Effect::Send {
+            conn: id,
+            after: None,
+            id: 0,
+            is_final: true,
+            msg: proto::encode_message(&told),
+        });
+        self.out.push(Effect::Close { conn: id });
     }
 
     /// Tells the shell to close a connection once what was sent has left, and forgets it.

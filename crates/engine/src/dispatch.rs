@@ -24,15 +24,19 @@ impl Engine {
             let next = if free.is_empty() {
                 None
             } else {
-                turns.pop(|tool| free.iter().any(|conn| self.serves(*conn, tool)))
+                // Asked here and not once it is taken out: one that no outbox takes now holds up no
+                // other, and is not taken out again and again.
+                turns.pop(|tool, frame| {
+                    let takes = |conn: &Conn| conn.takes(frame);
+                    free.iter()
+                        .any(|id| self.conns.get(id).is_some_and(takes) && self.serves(*id, tool))
+                })
             };
             if !turns.is_empty() {
                 self.turns.insert(runner.clone(), turns);
             }
             let Some(key) = next else { return };
-            if !self.dispatch_or_step_back(&key) {
-                return;
-            }
+            self.dispatch_or_step_back(&key);
         }
     }
 
@@ -87,13 +91,10 @@ impl Engine {
         self.servers(runner, tool) > 0
     }
 
-    /// Decides on a claimed call once more, and sends it if it may still run. `false`: no outbox
-    /// takes it now, so it waits for its turn again until one drains; what is sent leaves at once,
-    /// so that nothing changes its judgement on the way.
-    fn dispatch_or_step_back(&mut self, key: &CallKey) -> bool {
-        let Some(call) = self.call(key) else {
-            return true;
-        };
+    /// Decides on a claimed call once more, and sends it if it may still run. What is sent leaves at
+    /// once, so that nothing changes its judgement on the way.
+    fn dispatch_or_step_back(&mut self, key: &CallKey) {
+        let Some(call) = self.call(key) else { return };
         let rerun = call.attempts > 0;
         match self.judge(key, &call.tool, &call.arguments, &call.fingerprint) {
             Judged::Permit { tool, .. } if rerun && tool.effects == Effects::Once => {
@@ -106,15 +107,15 @@ impl Engine {
             } => {
                 let frame = frame_len(&call.request);
                 if frame > self.config.settings.max_frame + LENGTH_BYTES as u64 {
-                    self.does_not_fit(key, rerun);
-                    return true;
+                    return self.does_not_fit(key, rerun);
                 }
                 let takes = |conn: &ConnId| self.conns.get(conn).is_some_and(|c| c.takes(frame));
                 let serving = |conn: &ConnId| self.serves(*conn, &tool.name);
                 let free = self.free_runners(&tool.runner);
                 match free.into_iter().filter(serving).find(takes) {
                     Some(conn) => self.dispatch(key, conn, tool, permit, spend),
-                    None => return self.wait_for_an_outbox(key, &tool),
+                    // Its runner role is another one now: it waits there.
+                    None => self.advance(key),
                 }
             }
             Judged::Ask { .. } | Judged::Deny(_) if rerun => self.give_up_lost(key),
@@ -123,21 +124,6 @@ impl Engine {
                 self.advance(key);
             }
         }
-        true
-    }
-
-    /// Puts a call back into its turns. `true`: into those of another runner role, because its
-    /// tool moved there.
-    fn wait_for_an_outbox(&mut self, key: &CallKey, tool: &EffectiveTool) -> bool {
-        if let Some(State::Claimed { runner, .. }) = self.call(key).map(|call| &call.state)
-            && *runner == tool.runner
-        {
-            let turns = self.turns.entry(runner.clone()).or_default();
-            turns.push(key, tool.name.clone());
-            return false;
-        }
-        self.advance(key);
-        true
     }
 
     fn does_not_fit(&mut self, key: &CallKey, rerun: bool) {

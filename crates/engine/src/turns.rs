@@ -7,7 +7,8 @@ use proto::{CallId, RoleName, SessionId, ToolName};
 
 use crate::record::{CallKey, SessionKey};
 
-type Calls = VecDeque<(CallId, ToolName)>;
+/// Each with its tool, and the bytes of the frame that asks for it.
+type Calls = VecDeque<(CallId, ToolName, u64)>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
@@ -19,18 +20,22 @@ impl Turns {
         self.roles.is_empty()
     }
 
-    pub(crate) fn push(&mut self, key: &CallKey, tool: ToolName) {
+    pub(crate) fn push(&mut self, key: &CallKey, tool: ToolName, frame: u64) {
         let SessionKey { role, session } = &key.session;
         let sessions = entry(&mut self.roles, role);
-        entry(sessions, session).push_back((key.call, tool));
+        entry(sessions, session).push_back((key.call, tool, frame));
     }
 
-    /// Takes the next call of which `served` says that its tool can be served now.
-    pub(crate) fn pop(&mut self, served: impl Fn(&ToolName) -> bool) -> Option<CallKey> {
+    /// Takes the next call of which `served` says that its tool can be served, and a frame of so many
+    /// bytes be taken, now.
+    pub(crate) fn pop(&mut self, served: impl Fn(&ToolName, u64) -> bool) -> Option<CallKey> {
         let mut found = None;
         'search: for (r, (_, sessions)) in self.roles.iter().enumerate() {
             for (s, (_, calls)) in sessions.iter().enumerate() {
-                if let Some(c) = calls.iter().position(|(_, tool)| served(tool)) {
+                if let Some(c) = calls
+                    .iter()
+                    .position(|(_, tool, frame)| served(tool, *frame))
+                {
                     found = Some((r, s, c));
                     break 'search;
                 }
@@ -39,7 +44,7 @@ impl Turns {
         let (r, s, c) = found?;
         let (role, mut sessions) = self.roles.remove(r)?;
         let (session, mut calls) = sessions.remove(s)?;
-        let (call, _) = calls.remove(c)?;
+        let (call, ..) = calls.remove(c)?;
         let key = CallKey {
             session: SessionKey {
                 role: role.clone(),
@@ -61,7 +66,7 @@ impl Turns {
             if *role == key.session.role {
                 for (session, calls) in sessions.iter_mut() {
                     if *session == key.session.session {
-                        calls.retain(|(call, _)| *call != key.call);
+                        calls.retain(|(call, ..)| *call != key.call);
                     }
                 }
                 sessions.retain(|(_, calls)| !calls.is_empty());
@@ -110,9 +115,9 @@ mod tests {
             ("b", "s1", 4),
             ("b", "s1", 5),
         ] {
-            turns.push(&key(role, session, call), tool("t"));
+            turns.push(&key(role, session, call), tool("t"), 1);
         }
-        let order: Vec<u64> = std::iter::from_fn(|| turns.pop(|_| true))
+        let order: Vec<u64> = std::iter::from_fn(|| turns.pop(|_, _| true))
             .map(|k| k.call.0)
             .collect();
         assert_eq!(order, [1, 4, 3, 5, 2]);
@@ -122,10 +127,13 @@ mod tests {
     #[test]
     fn a_call_that_nobody_can_serve_now_holds_up_no_other() {
         let mut turns = Turns::default();
-        turns.push(&key("a", "s", 1), tool("slow"));
-        turns.push(&key("a", "s", 2), tool("fast"));
-        assert_eq!(turns.pop(|t| t.as_str() == "fast"), Some(key("a", "s", 2)));
-        assert_eq!(turns.pop(|t| t.as_str() == "fast"), None);
+        turns.push(&key("a", "s", 1), tool("slow"), 1);
+        turns.push(&key("a", "s", 2), tool("fast"), 9);
+        turns.push(&key("a", "s", 3), tool("fast"), 1);
+        let fast = |turns: &mut Turns, takes| turns.pop(|t, f| t.as_str() == "fast" && f <= takes);
+        assert_eq!(fast(&mut turns, 5), Some(key("a", "s", 3)));
+        assert_eq!(fast(&mut turns, 5), None);
+        assert_eq!(fast(&mut turns, 9), Some(key("a", "s", 2)));
         turns.remove(&key("a", "s", 1));
         assert!(turns.is_empty());
     }

@@ -1,0 +1,35 @@
+//! The whole, as real processes: every test starts rolebrokerd with a configuration of its own in a
+//! temporary folder, and speaks to it over real sockets. The programs are those beside this one:
+//! `cargo build -p broker -p ctl -p runner` makes them. Needs python3; what needs root says that it is
+//! skipped elsewhere.
+
+#[cfg(test)]
+mod bad_input;
+#[cfg(test)]
+mod bad_replies;
+#[cfg(test)]
+mod calls;
+#[cfg(test)]
+mod commands;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod identity;
+#[cfg(test)]
+mod logs;
+#[cfg(test)]
+mod offers;
+#[cfg(test)]
+mod reasons;
+#[cfg(test)]
+mod scripts;
+#[cfg(test)]
+mod sdk;
+#[cfg(test)]
+mod service;
+#[cfg(test)]
+mod slow;
