@@ -24,6 +24,7 @@ mod logs;
 #[cfg(test)]
 mod offers;
 #[cfg(test)]
+mod readme;
 mod reasons;
 #[cfg(test)]
 mod scripts;

@@ -277,3 +277,19 @@ fn the_workspaces_runner_comes_back_after_a_restart() {
         daemon.restart();
     }
 }
+
+#[test]
+fn a_lock_that_another_user_takes_on_the_runtime_folder_does_not_stop_a_start() {
+    let place = Place::new();
+    let folder = place.path().join("run");
+    std::fs::create_dir(&folder).expect("the runtime folder");
+    let held = std::fs::File::open(&folder).expect("anybody may open it");
+    held.lock().expect("and lock it");
+    let daemon = place.start();
+    let _echo = daemon.echo();
+    assert_eq!(
+        daemon.connect("bot").called("s", 1, "echo", "{}")["content"],
+        "{}"
+    );
+    drop(held);
+}

@@ -1,10 +1,11 @@
 //! The runtime and the state folder: made if absent, checked, and claimed by one broker at a time.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
 use policy::Settings;
@@ -17,6 +18,8 @@ pub const UMASK: u32 = 0o077;
 
 const RUNTIME_MODE: u32 = 0o755;
 const STATE_MODE: u32 = 0o700;
+/// In each folder, the file that says that a broker runs on it.
+const LOCK: &str = ".lock";
 
 /// Another umask for as long as this lives; [`UMASK`] afterwards. It is the whole process's: nothing
 /// else may make files meanwhile outside the state folder, which nobody else can enter.
@@ -97,16 +100,25 @@ fn check(path: &Path) -> Result<std::fs::Metadata, Fault> {
 }
 
 fn lock(path: &Path) -> Result<File, Fault> {
-    let folder = File::open(path).map_err(|error| Fault::of_path("cannot open", path, &error))?;
-    match folder.try_lock() {
-        Ok(()) => Ok(folder),
+    // A file that nobody else can open: what others may read, they may lock too.
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(OFlag::O_NOFOLLOW.bits())
+        .open(path.join(LOCK))
+        .map_err(|error| Fault::of_path("cannot open", &path.join(LOCK), &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Fault::Configuration(format!(
             "another broker runs on {}: stop it, or configure another folder",
             path.display()
         ))),
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
             Err(Fault::Configuration(format!(
-                "{}: this file system cannot lock a folder: configure another one",
+                "{}: this file system cannot lock a file: configure another folder",
                 path.display()
             )))
         }

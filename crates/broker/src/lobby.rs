@@ -96,7 +96,7 @@ impl Lobby {
         let mut sides = Sides::default();
         for (role, uid, gid) in present {
             if let Ok(side) = admission.admit(&role, uid, gid) {
-                // Whoever is present was let in on one side only.
+                // Whoever is present is on one side only, or both are allowed.
                 let _ = sides.note(uid, side);
             }
         }

@@ -136,10 +136,10 @@ fn advice(error: &io::Error) -> &'static str {
     // The kinds of std are many and not ours: the rest is one case.
     if error.kind() == io::ErrorKind::NotFound {
         "is rolebrokerd running, and is there such a role in its configuration? start it with \
-         `systemctl start rolebrokerd`, or by hand with `rolebrokerd`; another folder of sockets is named with \
+         `rolebrokerd`; another folder of sockets is named with \
          ROLEBROKER_RUNTIME_DIR"
     } else if error.kind() == io::ErrorKind::ConnectionRefused {
-        "is rolebrokerd running? start it with `systemctl start rolebrokerd`, or by hand with `rolebrokerd`"
+        "is rolebrokerd running? start it with `rolebrokerd`"
     } else if error.kind() == io::ErrorKind::PermissionDenied {
         "the socket's `mode` or `group` does not let this user in; ask who configured the role"
     } else {

@@ -84,10 +84,8 @@ impl Link {
         });
         let hello = frames::write(1, true, &hello, DEFAULT_MAX_FRAME)?;
         let (welcome, early) = tokio::time::timeout(WELCOME_WITHIN, async {
-            // Who is not admitted may find the socket closed already.
-            if write.write_all(&hello).await.is_err() {
-                return Err(Error::not_admitted(path));
-            }
+            // Who is turned away may find the socket closed already; why is there to be read.
+            let _ = write.write_all(&hello).await;
             welcome(path, &mut reader).await
         })
         .await

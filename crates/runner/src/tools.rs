@@ -4,7 +4,9 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{
+    Dir, File, MetadataExt, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt,
+};
 use client::{Answer, Failure, Label};
 use nix::fcntl::OFlag;
 use serde::Deserialize;
@@ -173,16 +175,19 @@ fn write_file(folders: &Folders, path: &str, content: &str) -> Result<Answer, Pr
     };
     let label = asked.join(folders.label_of(&parent, Some(name))?);
     let before = match parent.symlink_metadata(name) {
-        Ok(meta) if meta.is_file() => Some(meta.permissions()),
+        // Never setuid or setgid for what an agent wrote.
+        Ok(meta) if meta.is_file() => Some(meta.mode() & 0o777),
         Ok(meta) => return Err(Problem::NotAFile(kind(&meta))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error.into()),
     };
-    let (beside, mut file) = create_beside(&parent)?;
+    // Until it has the old file's mode nobody else may read it.
+    let mode = if before.is_some() { 0o600 } else { 0o666 };
+    let (beside, mut file) = create_beside(&parent, mode)?;
     let written = (|| {
         file.write_all(content.as_bytes())?;
-        if let Some(permissions) = before {
-            file.set_permissions(permissions)?;
+        if let Some(mode) = before {
+            file.set_permissions(Permissions::from_mode(mode))?;
         }
         file.sync_all()?;
         parent.rename(&beside, &parent, name)
@@ -202,10 +207,10 @@ fn write_file(folders: &Folders, path: &str, content: &str) -> Result<Answer, Pr
     })
 }
 
-fn create_beside(parent: &Dir) -> io::Result<(String, File)> {
+fn create_beside(parent: &Dir, mode: u32) -> io::Result<(String, File)> {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
+    options.write(true).create_new(true).mode(mode);
     loop {
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let name = format!(".rolebroker-{}-{number}.new", std::process::id());

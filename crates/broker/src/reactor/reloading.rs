@@ -1,5 +1,6 @@
 //! Reloads: one at a time, beside the reactor until there is something to take.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use engine::{ConnId, Event, RequestId};
@@ -10,6 +11,7 @@ use crate::inbox::Reason;
 use crate::logs;
 use crate::reading::Pace;
 use crate::reload::{self, MAX_RELOADS, Reloaded};
+use crate::users::Side;
 
 impl Reactor {
     /// Asks for a reload, one at a time.
@@ -86,7 +88,9 @@ impl Reactor {
     /// leaves for them; tells the lobby who stays. Gives their number.
     fn close_misfits(&mut self) -> u64 {
         let admission = &self.loaded.admission;
-        let fits = |conn: &Conn| admission.admit(conn.role(), conn.uid, conn.gid).is_ok();
+        let side = |conn: &Conn| admission.admit(conn.role(), conn.uid, conn.gid).ok();
+        let both = self.on_both_sides(side);
+        let fits = |conn: &Conn| side(conn).is_some() && !both.contains(&conn.uid);
         let (stay, go): (Vec<_>, Vec<_>) = self.conns.values().partition(|conn| fits(conn));
         let present = stay
             .iter()
@@ -99,5 +103,22 @@ impl Reactor {
             self.end(*id, Reason::FitsNoMore);
         }
         gone.len() as u64
+    }
+
+    /// The uids that are connected on both sides, where that is not allowed (any more).
+    fn on_both_sides(&self, side: impl Fn(&Conn) -> Option<Side>) -> BTreeSet<u32> {
+        if self.loaded.admission.shared_allowed() {
+            return BTreeSet::new();
+        }
+        let present = |wanted: Side| -> BTreeSet<u32> {
+            let conns = self.conns.values();
+            let there = conns.filter(|conn| side(conn) == Some(wanted));
+            there.map(|conn| conn.uid).collect()
+        };
+        let watching = present(Side::Watching);
+        present(Side::Watched)
+            .intersection(&watching)
+            .copied()
+            .collect()
     }
 }

@@ -229,19 +229,18 @@ fn a_write_goes_through_no_link_and_makes_no_folder() {
 }
 
 #[test]
-fn a_write_keeps_the_modes_of_the_file() {
+fn a_write_keeps_the_modes_of_the_file_but_never_setuid() {
     use std::os::unix::fs::PermissionsExt;
     let files = Files::new();
-    fs::set_permissions(files.path("a.txt"), fs::Permissions::from_mode(0o640)).unwrap();
-    files.write("a.txt", "x").unwrap();
-    assert_eq!(
-        fs::metadata(files.path("a.txt"))
+    for (before, after) in [(0o640, 0o640), (0o4755, 0o755), (0o600, 0o600)] {
+        fs::set_permissions(files.path("a.txt"), fs::Permissions::from_mode(before)).unwrap();
+        files.write("a.txt", "x").unwrap();
+        let mode = fs::metadata(files.path("a.txt"))
             .unwrap()
             .permissions()
-            .mode()
-            & 0o777,
-        0o640
-    );
+            .mode();
+        assert_eq!(mode & 0o7777, after, "{before:o}");
+    }
 }
 
 #[test]
