@@ -166,6 +166,12 @@ fn end_on_panic(panic: &PanicHookInfo<'_>) {
         "detail": said.copied().unwrap_or("(not written)"),
         "place": place,
     });
-    let _ = writeln!(std::io::stderr(), "{line}");
+    // A reader of standard error that does not read holds up the line, not the end.
+    let (done, wait) = std::sync::mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        let _ = writeln!(std::io::stderr(), "{line}");
+        let _ = done.send(());
+    });
+    let _ = wait.recv_timeout(logs::FLUSH_WAIT);
     std::process::exit(i32::from(Exit::Internal.code()));
 }

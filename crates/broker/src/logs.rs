@@ -23,7 +23,7 @@ pub const MAX_WAITING_LINES: usize = 4096;
 /// Bytes that are gathered into one write.
 const MAX_WRITE: usize = 64 << 10;
 /// How long the end of the process waits for the last lines.
-const FLUSH_WAIT: Duration = Duration::from_secs(1);
+pub const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
 enum Item {
     Line(String),

@@ -6,11 +6,11 @@ use client::{DenyReason, FailureCode};
 pub fn denied(reason: DenyReason) -> (&'static str, &'static str) {
     match reason {
         DenyReason::NoGrant => (
-            "no grant lets this role call this tool with these arguments in this session",
+            "no grant lets this role call this tool with these arguments in this session, or its uses are spent",
             "add a [[grant]] to the configuration and run `rolebroker reload`, if it should",
         ),
         DenyReason::GrantExpired => (
-            "the grant that would let it has expired or is used up",
+            "the grant that would let it has expired",
             "an operator can renew it in the configuration",
         ),
         DenyReason::TaintTooHigh => (

@@ -26,12 +26,14 @@ pub async fn run() -> anyhow::Result<Exit> {
         folder.context("cannot make a temporary folder; set TMPDIR to one that can be written")?;
     let mut processes = Vec::new();
     let mut terminated = signal(SignalKind::terminate())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
     let shown = tokio::select! {
         shown = show(folder.path(), &mut processes) => shown,
         _ = tokio::signal::ctrl_c() => {
             println!();
             Err(NotDone("the demo was interrupted; everything is removed".to_owned()).into())
         },
+        _ = hung_up.recv() => Err(NotDone("the demo's terminal went; everything is removed".to_owned()).into()),
         _ = terminated.recv() => Err(NotDone("the demo was terminated; everything is removed".to_owned()).into()),
     };
     for process in &mut processes {
