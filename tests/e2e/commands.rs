@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::harness::{Daemon, Peer, Place, Program, finished, program};
 
-fn rolebroker(daemon: &Daemon, role: &str, args: &[&str]) -> Command {
+pub(crate) fn rolebroker(daemon: &Daemon, role: &str, args: &[&str]) -> Command {
     let mut command = Command::new(program("rolebroker"));
     command.arg("--runtime-dir").arg(daemon.place.runtime());
     command.args(["--as", role]).args(args);
@@ -15,7 +15,7 @@ fn rolebroker(daemon: &Daemon, role: &str, args: &[&str]) -> Command {
 
 /// Runs it with `--json` to its end: what it printed.
 #[track_caller]
-fn printed(daemon: &Daemon, role: &str, args: &[&str], code: i32) -> Value {
+pub(crate) fn printed(daemon: &Daemon, role: &str, args: &[&str], code: i32) -> Value {
     let output = finished(rolebroker(daemon, role, args).arg("--json"), code);
     let text = String::from_utf8(output.stdout).expect("text");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -48,7 +48,7 @@ fn ended(call: &mut Program) -> (Option<i32>, Value) {
     )
 }
 
-fn world() -> (Daemon, Peer) {
+pub(crate) fn world() -> (Daemon, Peer) {
     let daemon = Place::new().start();
     let runner = daemon.join("files");
     (daemon, runner)

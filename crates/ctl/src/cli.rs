@@ -3,8 +3,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use client::proto::{ApprovalId, Control, RoleName, SessionId, ToolName};
-use client::{DataClass, Scope};
+use client::Scope;
+use client::proto::{ApprovalId, RoleName, SessionId, ToolName};
+
+mod operator;
+mod units;
+
+pub use operator::{
+    AcceptToolArgs, DeclassifyArgs, EndorseArgs, GrantArgs, JoinArgs, PreapproveArgs, RevokeArgs,
+    SessionArgs, SessionsArgs,
+};
 
 /// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.
 ///
@@ -69,10 +77,30 @@ pub enum Command {
     Reload,
     /// Take no new calls, and end when those in flight have ended
     Drain,
+    /// Show the sessions of an agent role
+    Sessions(SessionsArgs),
+    /// Show one session: its label, which calls raised it, its standing approvals
+    Session(SessionArgs),
+    /// Carry the label of one session into another
+    Join(JoinArgs),
+    /// End a session
+    Close(SessionArgs),
     /// Lower the class of a session, for the record
     Declassify(DeclassifyArgs),
     /// Trust a session again, for the record
     Endorse(EndorseArgs),
+    /// Show every grant, and what is left of it
+    Grants,
+    /// Add an allow or a deny while the broker runs, for the record
+    Grant(GrantArgs),
+    /// Take away a grant that was added while the broker runs, for the record
+    Revoke(RevokeArgs),
+    /// Approve calls before they are asked about, for the record
+    Preapprove(PreapproveArgs),
+    /// Show every tool, and where its definition stands
+    Tools,
+    /// Accept what a runner says that its tool is, once you have read it
+    AcceptTool(AcceptToolArgs),
     /// Show in one screen what the broker does, with real processes in a temporary folder
     Demo,
 }
@@ -125,53 +153,6 @@ pub struct RefuseArgs {
     /// A word for the record
     #[arg(long, default_value = "")]
     pub comment: String,
-}
-
-/// `declassify`.
-#[derive(Debug, Args)]
-pub struct DeclassifyArgs {
-    /// The agent role
-    pub role: RoleName,
-    /// Its session, or * for the role's own label
-    pub session: String,
-    /// The class that it has from now on: public, internal, confidential
-    pub class: DataClass,
-    /// Why; recorded
-    #[arg(long)]
-    pub reason: String,
-}
-
-impl From<DeclassifyArgs> for Control {
-    fn from(args: DeclassifyArgs) -> Control {
-        Control::Declassify {
-            role: args.role,
-            session: args.session,
-            class: args.class,
-            reason: args.reason,
-        }
-    }
-}
-
-/// `endorse`.
-#[derive(Debug, Args)]
-pub struct EndorseArgs {
-    /// The agent role
-    pub role: RoleName,
-    /// Its session, or * for the role's own label
-    pub session: String,
-    /// Why; recorded
-    #[arg(long)]
-    pub reason: String,
-}
-
-impl From<EndorseArgs> for Control {
-    fn from(args: EndorseArgs) -> Control {
-        Control::Endorse {
-            role: args.role,
-            session: args.session,
-            reason: args.reason,
-        }
-    }
 }
 
 /// What an approval covers.

@@ -1,6 +1,7 @@
 //! `rolebroker`: the command for operators, approvers and scripts. Each command connects as one role, asks, prints
 //! what came for a person or, with `--json`, for a program, and says by its exit code how it went.
 
+pub mod accept;
 pub mod answer;
 pub mod approvals;
 pub mod arguments;
@@ -9,11 +10,13 @@ pub mod cli;
 pub mod demo;
 pub mod exit;
 pub mod explain;
+pub mod grant;
 pub mod printable;
 pub mod render;
 pub mod steer;
+pub mod whole;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, SessionArgs, SessionsArgs};
 use client::proto::Control;
 use exit::Exit;
 
@@ -33,6 +36,22 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Drain => steer::run(&place, Control::Drain {}).await,
         Command::Declassify(args) => steer::run(&place, args.into()).await,
         Command::Endorse(args) => steer::run(&place, args.into()).await,
+        Command::Sessions(SessionsArgs { role }) => {
+            steer::run(&place, Control::Sessions { role }).await
+        }
+        Command::Session(SessionArgs { role, session }) => {
+            steer::run(&place, Control::Session { role, session }).await
+        }
+        Command::Join(args) => steer::run(&place, args.into()).await,
+        Command::Close(SessionArgs { role, session }) => {
+            steer::run(&place, Control::CloseSession { role, session }).await
+        }
+        Command::Grants => steer::run(&place, Control::Grants {}).await,
+        Command::Grant(args) => grant::run(&place, args).await,
+        Command::Revoke(args) => steer::run(&place, args.into()).await,
+        Command::Preapprove(args) => steer::run(&place, args.into()).await,
+        Command::Tools => steer::run(&place, Control::Tools {}).await,
+        Command::AcceptTool(args) => accept::run(&place, args).await,
         Command::Demo => demo::run().await,
     }
 }

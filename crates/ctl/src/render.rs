@@ -8,6 +8,12 @@ use client::proto::{ApprovalRequest, ApprovalSettled, ControlReply, Outcome, Tim
 
 use crate::printable;
 
+mod grants;
+mod sessions;
+mod tools;
+
+pub use tools::definition;
+
 /// One approval that waits, whole: what a person decides on.
 pub fn request(request: &ApprovalRequest, now: u64) -> String {
     let mut out = String::new();
@@ -82,8 +88,8 @@ fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// What the broker answered to an operator, for those that this command asks for; the others as JSON.
-pub fn reply(reply: &ControlReply) -> String {
+/// What the broker answered to an operator; `now` in Unix milliseconds.
+pub fn reply(reply: &ControlReply, now: u64) -> String {
     match reply {
         ControlReply::Status { .. } => status(reply),
         ControlReply::Reloaded { ruleset } => format!("loaded; ruleset {ruleset}\n"),
@@ -91,15 +97,18 @@ pub fn reply(reply: &ControlReply) -> String {
             "draining: no new calls are taken, and it ends when those in flight have\n".to_owned()
         }
         ControlReply::Done {} => "done\n".to_owned(),
-        ControlReply::Sessions { .. }
-        | ControlReply::Session { .. }
-        | ControlReply::Joined { .. }
-        | ControlReply::Grants { .. }
-        | ControlReply::Preapproved { .. }
-        | ControlReply::Tools { .. } => {
-            // What came as JSON can be written as JSON.
-            printable::json(&serde_json::to_string(reply).unwrap_or_default()) + "\n"
+        ControlReply::Sessions { sessions } => sessions::all(sessions, now),
+        ControlReply::Session {
+            session,
+            raised_by,
+            standing,
+        } => sessions::one(session, raised_by, standing, now),
+        ControlReply::Joined { label } => format!("joined; the label is now {label}\n"),
+        ControlReply::Grants { grants } => grants::all(grants, now),
+        ControlReply::Preapproved { approval, expires } => {
+            format!("approved as {approval}; {}\n", lapses(*expires, now))
         }
+        ControlReply::Tools { tools } => tools::all(tools),
     }
 }
 

@@ -46,7 +46,9 @@ impl Engine {
         let usage = &mut self.account(&key.session.role).usage;
         usage.in_flight -= 1;
         usage.waiting_bytes -= charge;
-        let record = (kept && effects != Effects::Read)
+        // A `read` call's answer is recorded only where it ends an approval that was not spent.
+        let unspent = self.has_unspent_cover(key);
+        let record = (kept && (effects != Effects::Read || unspent))
             .then(|| {
                 self.record(Record::Answered {
                     at: now,

@@ -124,6 +124,14 @@ impl Engine {
         }
     }
 
+    /// Whether a call has an approval of its own that is not spent.
+    pub(crate) fn has_unspent_cover(&self, key: &CallKey) -> bool {
+        let session = self.sessions.get(&key.session);
+        session
+            .and_then(|session| session.covers.get(&key.call))
+            .is_some_and(|cover| !cover.spent)
+    }
+
     /// Spends a call's own approval, and gives its name; `None` where it is spent already.
     pub(crate) fn spend_cover(&mut self, key: &CallKey) -> Option<ApprovalId> {
         let session = self.sessions.get_mut(&key.session)?;

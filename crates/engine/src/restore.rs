@@ -471,6 +471,11 @@ impl Engine {
         for approval in asked {
             self.resume_asked(&approval);
         }
+        // A closed session keeps nothing for a call that is not in flight any more.
+        let closed = self.sessions.iter().filter(|(_, s)| s.closed);
+        for key in closed.map(|(key, _)| key.clone()).collect::<Vec<_>>() {
+            self.shrink(&key);
+        }
         self.recheck.extend(self.accounts.keys().cloned());
         Ok(())
     }

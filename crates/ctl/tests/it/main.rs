@@ -5,6 +5,10 @@ mod arguments;
 #[cfg(test)]
 mod command_line;
 #[cfg(test)]
+mod listings;
+#[cfg(test)]
+mod operator_commands;
+#[cfg(test)]
 mod printable;
 #[cfg(test)]
 mod rendering;

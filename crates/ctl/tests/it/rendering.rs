@@ -153,7 +153,7 @@ fn the_status_shows_warnings_and_every_role() {
             stored_bytes: 6 << 20,
         }],
     };
-    let shown = render::reply(&reply);
+    let shown = render::reply(&reply, 61_000);
     for part in [
         "draining",
         "up 1m 1s",
@@ -164,5 +164,5 @@ fn the_status_shows_warnings_and_every_role() {
         assert!(shown.contains(part), "{part} is not in:\n{shown}");
     }
     assert!(shown.lines().all(|line| line.len() <= 90), "{shown}");
-    assert_eq!(render::reply(&ControlReply::Done {}), "done\n");
+    assert_eq!(render::reply(&ControlReply::Done {}, 0), "done\n");
 }
