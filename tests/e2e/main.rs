@@ -4,6 +4,8 @@
 //! skipped elsewhere.
 
 #[cfg(test)]
+mod accepting;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bad_replies;
@@ -24,7 +26,10 @@ mod logs;
 #[cfg(test)]
 mod offers;
 #[cfg(test)]
+mod operators;
+#[cfg(test)]
 mod readme;
+#[cfg(test)]
 mod reasons;
 #[cfg(test)]
 mod scripts;

@@ -1,5 +1,6 @@
 //! `rolebroker accept-tool`: a person reads what a runner says that its tool is, and accepts exactly that.
 
+use crate::out;
 use std::io::IsTerminal as _;
 
 use client::proto::Control;
@@ -21,14 +22,14 @@ pub async fn run(place: &Place, args: AcceptToolArgs) -> anyhow::Result<Exit> {
     };
     let (held, in_force) = find(&tools, &args)?;
     if !place.json {
-        print!("{}", render::definition(held, in_force));
+        out::text(&render::definition(held, in_force));
     }
     if !args.yes {
         if place.json || !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
             return Err(unasked(held).into());
         }
         if !answer::ask("accept this definition?").await? {
-            println!("not accepted; it is still held");
+            out::line("not accepted; it is still held");
             return Ok(exit::NOT_DONE);
         }
     }
@@ -42,9 +43,9 @@ pub async fn run(place: &Place, args: AcceptToolArgs) -> anyhow::Result<Exit> {
     let reply = steer::ask(&operator, accept).await?;
     if place.json {
         let shown = serde_json::json!({ "held": held, "in_force": in_force, "reply": reply });
-        println!("{shown}");
+        out::json(&shown.to_string());
     } else {
-        println!("accepted");
+        out::line("accepted");
     }
     Ok(exit::DONE)
 }

@@ -1,5 +1,6 @@
 //! `rolebroker approve` and `rolebroker refuse`.
 
+use crate::out;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 
 use client::proto::{ApprovalId, ApprovalRequest, ApprovalSettled, ListApprovals, Outcome};
@@ -24,9 +25,9 @@ pub async fn approve(place: &Place, args: ApproveArgs) -> anyhow::Result<Exit> {
         );
     }
     if !place.json {
-        print!("{}", render::request(&request, now()));
+        out::text(&render::request(&request, now()));
         if !args.yes && std::io::stdin().is_terminal() && !ask("approve this call?").await? {
-            println!("not answered; it still waits");
+            out::line("not answered; it still waits");
             return Ok(exit::NOT_DONE);
         }
     }
@@ -77,9 +78,9 @@ fn told(
 ) -> anyhow::Result<Exit> {
     if place.json {
         let shown = serde_json::json!({ "request": request, "settled": settled });
-        println!("{shown}");
+        out::json(&shown.to_string());
     } else {
-        println!("{}", render::settled(settled));
+        out::line(&render::settled(settled));
     }
     Ok(if wanted.contains(&settled.outcome) {
         exit::DONE
@@ -93,7 +94,7 @@ fn told(
 /// # Errors
 /// When the terminal cannot be read.
 pub(crate) async fn ask(question: &str) -> anyhow::Result<bool> {
-    print!("{question} [y/N] ");
+    out::text(&format!("{question} [y/N] "));
     std::io::stdout().flush()?;
     let line = tokio::task::spawn_blocking(|| {
         let mut line = String::new();

@@ -1,5 +1,6 @@
 //! `rolebroker approvals`.
 
+use crate::out;
 use client::Approver;
 use client::proto::ListApprovals;
 
@@ -19,21 +20,21 @@ pub async fn run(place: &Place, args: ApprovalsArgs) -> anyhow::Result<Exit> {
     let settled = args.settled;
     let all = approver.list(ListApprovals { settled }).await?;
     if place.json {
-        println!("{}", serde_json::to_string(&all)?);
+        out::json(&serde_json::to_string(&all)?);
         return Ok(exit::DONE);
     }
     for request in &all.pending {
-        print!("{}", render::request(request, now()));
-        println!(
+        out::text(&render::request(request, now()));
+        out::line(&format!(
             "  answer     rolebroker approve {id}, or rolebroker refuse {id}",
             id = request.approval
-        );
+        ));
     }
     if all.pending.is_empty() {
-        println!("nothing waits for you");
+        out::line("nothing waits for you");
     }
     for settled in &all.settled {
-        println!("{}", render::settled(settled));
+        out::line(&render::settled(settled));
     }
     Ok(exit::DONE)
 }

@@ -1,5 +1,6 @@
 //! `rolebroker call`.
 
+use crate::out;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -76,7 +77,7 @@ pub async fn run(place: &Place, args: CallArgs) -> anyhow::Result<Exit> {
                 };
                 let session = args.session.as_str();
                 return Ok(if place.json {
-                    println!("{}", json(session, number, &outcome));
+                    out::json(&json(session, number, &outcome));
                     code(&outcome)
                 } else {
                     print(&outcome)?

@@ -11,6 +11,7 @@ pub mod demo;
 pub mod exit;
 pub mod explain;
 pub mod grant;
+pub mod out;
 pub mod printable;
 pub mod render;
 pub mod steer;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Parser as _;
 use ctl::cli::Cli;
-use ctl::exit;
+use ctl::{exit, out};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -32,10 +32,10 @@ fn main() -> ExitCode {
         Err(error) => {
             let message = format!("{error:#}");
             if json {
-                println!(
+                out::line(&format!(
                     "{}",
                     serde_json::json!({ "status": "error", "message": message })
-                );
+                ));
             } else {
                 eprintln!("rolebroker: {message}");
             }

@@ -1,5 +1,6 @@
 //! The operator's commands: each asks the broker for one thing.
 
+use crate::out;
 use anyhow::Context as _;
 use client::proto::{Control, ControlReply, ErrorCode};
 use client::{Error, Operator};
@@ -19,9 +20,9 @@ pub async fn run(place: &Place, control: Control) -> anyhow::Result<Exit> {
     let operator = connect(place).await?;
     let reply = ask(&operator, control).await?;
     if place.json {
-        println!("{}", serde_json::to_string(&reply)?);
+        out::json(&serde_json::to_string(&reply)?);
     } else {
-        print!("{}", render::reply(&reply, now()));
+        out::text(&render::reply(&reply, now()));
     }
     Ok(exit::DONE)
 }

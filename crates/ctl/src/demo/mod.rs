@@ -1,6 +1,8 @@
 //! `rolebroker demo`: what the broker does, in one screen, with the real daemon and the real file runner, on real
 //! files in a temporary folder. Nothing is taken on trust: each scene is checked against the files themselves.
 
+use crate::out;
+
 mod process;
 mod scenes;
 mod screen;
@@ -30,7 +32,7 @@ pub async fn run() -> anyhow::Result<Exit> {
     let shown = tokio::select! {
         shown = show(folder.path(), &mut processes) => shown,
         _ = tokio::signal::ctrl_c() => {
-            println!();
+            out::line("");
             Err(NotDone("the demo was interrupted; everything is removed".to_owned()).into())
         },
         _ = hung_up.recv() => Err(NotDone("the demo's terminal went; everything is removed".to_owned()).into()),

@@ -1,12 +1,14 @@
 //! Lines that fit a screen.
 
+use crate::out;
+
 /// Columns of the screen.
 pub const WIDTH: usize = 80;
 
 /// Prints `text`, folded, the first line behind `head` and the others as far in.
 pub(super) fn say(head: &str, text: &str) {
     for line in fold(head, text, WIDTH) {
-        println!("{line}");
+        out::line(&line);
     }
 }
 
@@ -14,7 +16,7 @@ pub(super) fn say(head: &str, text: &str) {
 pub(super) fn exactly(margin: &str, text: &str) {
     let chars: Vec<char> = text.chars().collect();
     for line in chars.chunks(WIDTH.saturating_sub(margin.len()).max(1)) {
-        println!("{margin}{}", line.iter().collect::<String>());
+        out::line(&format!("{margin}{}", line.iter().collect::<String>()));
     }
 }
 
