@@ -12,7 +12,7 @@ use crate::exit::Exit;
 /// Without --config it reads /etc/rolebroker/rolebroker.toml. For an ordinary user on a machine
 /// without that file it runs on an embedded default.
 ///
-/// Exit codes: 0 done, 64 usage, 70 internal, 74 store, 77 permission, 78 configuration.
+/// Exit codes: 0 done, 64 usage, 70 internal, 77 permission, 78 configuration.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "rolebrokerd", version)]
 pub struct Cli {

@@ -85,17 +85,17 @@ pub enum Command {
     Join(JoinArgs),
     /// End a session
     Close(SessionArgs),
-    /// Lower the class of a session, for the record
+    /// Lower the class of a session
     Declassify(DeclassifyArgs),
-    /// Trust a session again, for the record
+    /// Trust a session again
     Endorse(EndorseArgs),
     /// Show every grant, and what is left of it
     Grants,
-    /// Add an allow or a deny while the broker runs, for the record
+    /// Add an allow or a deny while the broker runs
     Grant(GrantArgs),
-    /// Take away a grant that was added while the broker runs, for the record
+    /// Take away a grant that was added while the broker runs
     Revoke(RevokeArgs),
-    /// Approve calls before they are asked about, for the record
+    /// Approve calls before they are asked about
     Preapprove(PreapproveArgs),
     /// Show every tool, and where its definition stands
     Tools,
@@ -137,7 +137,7 @@ pub struct ApproveArgs {
     /// What it covers: this call, or more like it in its session
     #[arg(long, value_enum, default_value = "once")]
     pub scope: ScopeArg,
-    /// A word for the record
+    /// A word that goes with the answer
     #[arg(long, default_value = "")]
     pub comment: String,
     /// Do not ask again on a terminal
@@ -150,7 +150,7 @@ pub struct ApproveArgs {
 pub struct RefuseArgs {
     /// Which approval; see `rolebroker approvals`
     pub approval: ApprovalId,
-    /// A word for the record
+    /// A word that goes with the answer
     #[arg(long, default_value = "")]
     pub comment: String,
 }

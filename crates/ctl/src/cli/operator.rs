@@ -58,7 +58,7 @@ pub struct DeclassifyArgs {
     pub session: String,
     /// The class that it has from now on: public, internal, confidential
     pub class: DataClass,
-    /// Why; recorded
+    /// Why; kept with the record once there is a store
     #[arg(long)]
     pub reason: String,
 }
@@ -81,7 +81,7 @@ pub struct EndorseArgs {
     pub role: RoleName,
     /// Its session, or * for the role's own label
     pub session: String,
-    /// Why; recorded
+    /// Why; kept with the record once there is a store
     #[arg(long)]
     pub reason: String,
 }
@@ -102,7 +102,7 @@ pub struct GrantArgs {
     /// A file with the lines that stand below [[grant]] in a configuration, or - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Why; recorded
+    /// Why; kept with the record once there is a store
     #[arg(long)]
     pub reason: String,
 }
@@ -112,7 +112,7 @@ pub struct GrantArgs {
 pub struct RevokeArgs {
     /// Which grant; see `rolebroker grants`
     pub grant: GrantId,
-    /// Why; recorded
+    /// Why; kept with the record once there is a store
     #[arg(long)]
     pub reason: String,
 }
@@ -150,7 +150,7 @@ pub struct PreapproveArgs {
     /// For how long, such as 30m or 1h
     #[arg(long, value_parser = units::millis)]
     pub ttl: u64,
-    /// Why; recorded
+    /// Why; kept with the record once there is a store
     #[arg(long)]
     pub reason: String,
 }
@@ -178,7 +178,7 @@ pub struct AcceptToolArgs {
     pub runner: RoleName,
     /// The tool
     pub tool: ToolName,
-    /// Why; recorded
+    /// Why; kept with the record once there is a store
     #[arg(long)]
     pub reason: String,
     /// Accept no other definition than the one with this digest
