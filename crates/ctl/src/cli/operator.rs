@@ -99,7 +99,7 @@ impl From<EndorseArgs> for Control {
 /// `grant`.
 #[derive(Debug, Args)]
 pub struct GrantArgs {
-    /// A file with the lines that stand below [[grant]] in a configuration, or - for standard input
+    /// A file with the lines that stand below `[[grant]]` in a configuration, or - for standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Why; kept with the record once there is a store
