@@ -21,7 +21,7 @@ test: ## every test, real processes and the simulator included
 	$(CARGO) test --locked -q -p proto --all-features --lib
 
 soak: ## the simulator on fresh seeds: make soak SECONDS=600
-	RB_SOAK_SECONDS=$(SECONDS) $(CARGO) test --locked -p e2e --test simulator fresh_seeds -- --nocapture
+	RB_SOAK_SECONDS=$(SECONDS) $(CARGO) test --locked -p e2e --test simulator two_thousand -- --nocapture
 
 fmt:
 	$(CARGO) fmt --check

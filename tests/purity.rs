@@ -54,7 +54,6 @@ fn the_pure_crates_have_no_other_dependencies() {
         dependencies("policy"),
         set(&[
             "proto",
-            "serde",
             "serde_json",
             "thiserror",
             "toml",

@@ -39,6 +39,9 @@ fn two_thousand_seeds_hold_every_invariant() {
     if let Some(seed) = number("RB_SEED") {
         return seeds::run_one_aloud(seed);
     }
+    if let Some(seconds) = number("RB_SOAK_SECONDS") {
+        return soak(seconds);
+    }
     let count = number("RB_SEEDS").unwrap_or(2000);
     let coverage = run_all(Seeds::Count {
         first: FIRST,
@@ -69,11 +72,8 @@ fn the_same_seed_gives_the_same_effects() {
     }
 }
 
-#[test]
-fn fresh_seeds_hold_every_invariant_for_as_long_as_is_asked() {
-    let Some(seconds) = number("RB_SOAK_SECONDS") else {
-        return;
-    };
+/// Runs fresh seeds for as long as is asked: `make soak`.
+fn soak(seconds: u64) {
     let clock = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -149,6 +149,13 @@ fn status(reply: &ControlReply) -> String {
     for role in roles {
         let _ = writeln!(out, "{}", role_line(role));
     }
+    for role in roles.iter().filter(|role| role.dropped_replies > 0) {
+        let (name, count) = (role.role.as_str(), role.dropped_replies);
+        let _ = writeln!(
+            out,
+            "{name}: {count} replies were dropped, under ids that were not open"
+        );
+    }
     out
 }
 

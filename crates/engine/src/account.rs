@@ -1,6 +1,6 @@
 //! What is charged to a role: every resource that it pins, and its requests per second.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use policy::Quota;
 use proto::{Label, Raise, Timestamp};
@@ -21,8 +21,8 @@ pub(crate) struct Account {
     /// Kept answers, oldest first.
     pub(crate) stored: VecDeque<CallKey>,
     rate: Rate,
-    /// Frames, replies and pushes that were dropped, by cause.
-    pub(crate) dropped: BTreeMap<&'static str, u64>,
+    /// Replies under ids that were not open.
+    pub(crate) dropped_replies: u64,
 }
 
 /// A token bucket in thousandths of a request.

@@ -119,6 +119,7 @@ impl Engine {
             approvals: usage.approvals,
             waiting_bytes: usage.waiting_bytes,
             stored_bytes: usage.stored_bytes,
+            dropped_replies: self.accounts.get(role).map_or(0, |a| a.dropped_replies),
         }
     }
 

@@ -386,7 +386,7 @@ impl Engine {
             None
         };
         let Some((call, _)) = held else {
-            *self.account(&role).dropped.entry("reply").or_default() += 1;
+            self.account(&role).dropped_replies += 1;
             self.log(Level::Debug, "reply_dropped", |log| log.role = Some(role));
             return;
         };

@@ -503,7 +503,7 @@ impl Engine {
         let key = approval.call.clone();
         if let Some(no) = approval.refused.clone() {
             self.settle_question(&key, Outcome::Refused, no.by.role.as_str(), &no.comment);
-            return self.deny_refused(&key);
+            return self.deny(&key, proto::DenyReason::ApprovalRefused, None);
         }
         if approval.request.expires <= self.now {
             return self.approval_expired(id);

@@ -4,7 +4,6 @@ use policy::Ask;
 use proto::frame::escaped_len;
 use proto::{
     Answer, ApprovalId, ApprovalReply, ApprovalSettled, DenyReason, Message, Outcome, RoleName,
-    ToolResponse,
 };
 
 use crate::effect::Level;
@@ -56,7 +55,7 @@ impl Engine {
         match reply.answer {
             Answer::Refuse => {
                 self.settle_voted(conn, id, &reply, Outcome::Refused, &by.role);
-                self.deny_refused(&key);
+                self.deny(&key, DenyReason::ApprovalRefused, None);
             }
             Answer::Approve => {
                 let vote = Vote {
@@ -220,22 +219,12 @@ impl Engine {
         }
     }
 
-    pub(crate) fn deny_refused(&mut self, key: &CallKey) {
-        let denied = ToolResponse::Denied {
-            reason: DenyReason::ApprovalRefused,
-        };
-        self.finish(key, &denied, proto::Label::BOTTOM, true);
-    }
-
     pub(crate) fn approval_expired(&mut self, id: &ApprovalId) {
         let Some(key) = self.approvals.get(id).map(|approval| approval.call.clone()) else {
             return;
         };
         self.settle(id, Outcome::Expired, "", "", None);
-        let denied = ToolResponse::Denied {
-            reason: DenyReason::ApprovalExpired,
-        };
-        self.finish(&key, &denied, proto::Label::BOTTOM, true);
+        self.deny(&key, DenyReason::ApprovalExpired, None);
     }
 
     /// An answer to what is settled already gets what became of it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::{DataClass, Digest, Effects, GrantId, RoleName};
+use proto::{DataClass, Digest, Effects, RoleName};
 pub use proto::{LabelScope, RoleKind};
 use sha2::Digest as _;
 use toml::de::DeTable;
@@ -228,6 +228,3 @@ pub enum Pin {
     /// Once an operator accepted it.
     Accept,
 }
-
-/// A name for a grant in messages: its id and where it stands.
-pub type GrantPlace = (GrantId, usize);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::{Access, DenyReason, GrantId, Label, RoleName, SessionId, Timestamp};
+use proto::{DenyReason, GrantId, Label, RoleName, SessionId, Timestamp};
 
 use crate::canonical;
 use crate::decide;
@@ -130,6 +130,3 @@ pub struct TraceLine {
     /// What became of it, in plain words; no value from the arguments.
     pub what: String,
 }
-
-/// Unused arguments aside: what a session gets (for `list_tools`).
-pub type ListAccess = Option<Access>;

@@ -214,6 +214,8 @@ pub struct RoleStatus {
     pub waiting_bytes: u64,
     /// Bytes of kept answers.
     pub stored_bytes: u64,
+    /// Replies under ids that were not open, since the start: dropped.
+    pub dropped_replies: u64,
 }
 
 /// A session.

@@ -173,6 +173,7 @@ const FIELDS: &[&str] = &[
     "digest",
     "done",
     "draining",
+    "dropped_replies",
     "effect",
     "effects",
     "egress",

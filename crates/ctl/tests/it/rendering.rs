@@ -151,12 +151,14 @@ fn the_status_shows_warnings_and_every_role() {
             approvals: 4,
             waiting_bytes: 5000,
             stored_bytes: 6 << 20,
+            dropped_replies: 7,
         }],
     };
     let shown = render::reply(&reply, 61_000);
     for part in [
         "draining",
         "up 1m 1s",
+        "bot: 7 replies were dropped",
         "warning: roles are not separated",
         "4 KiB",
         "6 MiB",

@@ -1,8 +1,8 @@
 //! Calls: routed, answered, repeated, lost, cancelled, cut.
 
 use proto::{
-    CallId, Cancel, Control, DataClass, DenyReason, Envelope, ErrorCode, FailureCode, Message,
-    Progress, ToolResponse, WireError,
+    CallId, Cancel, Control, ControlReply, DataClass, DenyReason, Envelope, ErrorCode, FailureCode,
+    Message, Progress, ToolResponse, WireError,
 };
 
 use crate::world::{World, session};
@@ -463,4 +463,29 @@ fn after_a_restart_once_is_unknown_and_answers_are_served_again() {
         ToolResponse::Denied { reason },
         "the label came back too"
     );
+}
+
+#[test]
+fn a_reply_under_an_id_that_is_not_open_is_dropped_and_counted() {
+    let mut w = World::new();
+    let (bot, files, admin) = (
+        w.plain("bot", 1),
+        w.plain("files", 2),
+        w.connect("admin", 0),
+    );
+    w.result(files, 99, "nobody asked", DataClass::Secret);
+    assert!(w.heard(files).is_empty() && w.heard(bot).is_empty());
+    w.say(admin, Message::Control(Control::Status {}));
+    let heard = w.heard(admin);
+    let [
+        Envelope {
+            msg: Message::ControlReply(ControlReply::Status { roles, .. }),
+            ..
+        },
+    ] = &heard[..]
+    else {
+        panic!("{heard:?}")
+    };
+    let files = roles.iter().find(|role| role.role.as_str() == "files");
+    assert_eq!(files.map(|role| role.dropped_replies), Some(1));
 }

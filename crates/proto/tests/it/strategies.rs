@@ -229,10 +229,11 @@ fn control() -> BoxedStrategy<Control> {
 }
 
 prop_compose! {
-    fn role_status()(role in role(), kind in role_kind(), n: [u64; 6]) -> RoleStatus {
-        let [connections, in_flight, sessions, approvals, waiting_bytes, stored_bytes] = n;
+    fn role_status()(role in role(), kind in role_kind(), n: [u64; 7]) -> RoleStatus {
+        let [connections, in_flight, sessions, approvals, waiting_bytes, stored_bytes, dropped_replies] = n;
         RoleStatus {
             role, kind, connections, in_flight, sessions, approvals, waiting_bytes, stored_bytes,
+            dropped_replies,
         }
     }
 }
