@@ -314,3 +314,24 @@ fn matches(pattern: &str, name: &str) -> bool {
         other => panic!("the pattern {other} is not known here"),
     }
 }
+
+#[test]
+fn the_worked_frame_of_the_protocol_page_is_a_frame() {
+    let page = include_str!("../docs/protocol.md");
+    let frame = page
+        .lines()
+        .find(|line| line.starts_with(r#"{"v":1,"id":7,"#))
+        .unwrap();
+    let envelope = proto::decode(frame.as_bytes()).unwrap();
+    assert_eq!(proto::encode(&envelope), frame.as_bytes());
+    let [_, _, high, low] = u32::try_from(frame.len()).unwrap().to_be_bytes();
+    for told in [
+        format!("00 00 {high:02x} {low:02x}  7b 22 76"),
+        format!("└ {}, big-endian u32", frame.len()),
+    ] {
+        assert!(
+            page.contains(&told),
+            "docs/protocol.md does not say `{told}`"
+        );
+    }
+}
