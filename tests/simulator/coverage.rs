@@ -36,7 +36,7 @@ coverage! {
     // Labels.
     labels_raised, labels_lowered, joins, joins_with_close, sessions_closed,
     // Approvals.
-    approvals_asked, approvals_shown, approvals_granted, quorums_of_two, approvals_refused,
+    approvals_asked, approvals_shown, calls_settled, approvals_granted, quorums_of_two, approvals_refused,
     approvals_expired, approvals_superseded, approvals_cancelled, approvals_spent,
     approvals_survived_crash, standings_given, standings_used, preapprovals,
     // Tools.

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto::{
-    Answer, ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, ListApprovals, Message,
-    RoleKind, Scope, Welcome,
+    Answer, ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, CallSettled, ListApprovals,
+    Message, RoleKind, Scope, Welcome,
 };
 use tokio::sync::broadcast;
 
@@ -21,6 +21,8 @@ pub enum Asked {
     Request(ApprovalRequest),
     /// Decided, here or elsewhere, or lapsed.
     Settled(ApprovalSettled),
+    /// A call that was approved has ended.
+    Ended(CallSettled),
     /// So many of these were missed: nobody read them in time. [`Approver::list`] has them.
     Missed(u64),
 }
@@ -79,6 +81,7 @@ impl Approver {
             match self.pushes.recv().await {
                 Ok(Message::ApprovalRequest(request)) => return Ok(Asked::Request(request)),
                 Ok(Message::ApprovalSettled(settled)) => return Ok(Asked::Settled(settled)),
+                Ok(Message::CallSettled(ended)) => return Ok(Asked::Ended(ended)),
                 Ok(_) => {} // For approvers there is nothing else.
                 Err(broadcast::error::RecvError::Lagged(count)) => return Ok(Asked::Missed(count)),
                 Err(broadcast::error::RecvError::Closed) => return Err(self.link.lost()),
@@ -121,6 +124,7 @@ impl Approver {
         let mut all = Approvals {
             pending: Vec::new(),
             settled: Vec::new(),
+            calls: Vec::new(),
         };
         for reply in self.link.ask(&Message::ListApprovals(which)).await? {
             let Message::Approvals(some) = reply else {
@@ -128,6 +132,7 @@ impl Approver {
             };
             all.pending.extend(some.pending);
             all.settled.extend(some.settled);
+            all.calls.extend(some.calls);
         }
         Ok(all)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::frame::{DEFAULT_MAX_FRAME, MAX_MAX_FRAME};
-use proto::{Envelope, Feature, Hello, Message, RoleKind, Welcome};
+use proto::{ControlReply, Envelope, Feature, Hello, Message, RoleKind, Welcome};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -28,6 +28,8 @@ const EARLY: usize = 65_536;
 const WELCOME_WITHIN: Duration = Duration::from_secs(10);
 /// How an orderly end is told.
 const HUNG_UP: &str = "the broker hung up";
+/// Replies of a stream that a late reader may still read.
+const STREAM_WAITING: usize = 1024;
 /// Envelopes of one list.
 const MAX_LIST: usize = 65_536;
 
@@ -60,6 +62,8 @@ struct Table {
 enum Open {
     Call(Arc<Slot>),
     List(Vec<Message>, oneshot::Sender<Result<Vec<Message>, Broken>>),
+    /// Replies without an end; a reader that is too slow counts those that it missed.
+    Stream(mpsc::Sender<Result<Message, Broken>>, u64),
 }
 
 impl Link {
@@ -157,6 +161,16 @@ impl Link {
             Ok(answer) => answer.map_err(|broken| self.error(broken)),
             Err(_) => Err(self.lost()),
         }
+    }
+
+    /// Sends a request whose replies do not end by themselves.
+    pub(crate) async fn follow(
+        &self,
+        msg: &Message,
+    ) -> Result<mpsc::Receiver<Result<Message, Broken>>, Error> {
+        let (stream, replies) = mpsc::channel(STREAM_WAITING);
+        self.start(msg, Open::Stream(stream, 0)).await?;
+        Ok(replies)
     }
 
     /// Sends under an id that is already open, such as a runner's answers.
@@ -324,6 +338,10 @@ fn deliver(table: &Mutex<Table>, envelope: Envelope, max_frame: usize) -> Option
             slot.fail(Broken::Misbehaved("a reply of the wrong kind"));
             true
         }
+        (Open::Stream(stream, missed), msg) => {
+            follow(stream, missed, msg);
+            is_final || stream.is_closed()
+        }
         (Open::List(list, _), msg) => {
             list.push(msg);
             is_final || list.len() >= MAX_LIST
@@ -343,12 +361,24 @@ fn deliver(table: &Mutex<Table>, envelope: Envelope, max_frame: usize) -> Option
     None
 }
 
+/// Gives a stream's reader one more reply, with what it missed before.
+fn follow(stream: &mpsc::Sender<Result<Message, Broken>>, missed: &mut u64, mut msg: Message) {
+    if let Message::ControlReply(ControlReply::Event { event }) = &mut msg {
+        event.missed = event.missed.saturating_add(*missed);
+    }
+    match stream.try_send(Ok(msg)) {
+        Ok(()) => *missed = 0,
+        Err(_) => *missed += 1,
+    }
+}
+
 impl Open {
     fn fail(self, broken: Broken) {
         match self {
             Open::Call(slot) => slot.fail(broken),
             // Nobody may wait any more.
             Open::List(_, answer) => drop(answer.send(Err(broken))),
+            Open::Stream(stream, _) => drop(stream.try_send(Err(broken))),
         }
     }
 }

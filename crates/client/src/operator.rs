@@ -3,10 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use proto::control::EventStatus;
 use proto::{Control, ControlReply, Message, RoleKind};
+use tokio::sync::mpsc;
 
 use crate::Error;
 use crate::link::{Link, Opened};
+use crate::slot::Broken;
 
 const SOFTWARE: &str = concat!("rolebroker-client ", env!("CARGO_PKG_VERSION"));
 
@@ -60,5 +63,39 @@ impl Operator {
             }
         };
         replies.into_iter().map(control).collect()
+    }
+}
+
+impl Operator {
+    /// What happens at the broker from now on: the fields of its log lines.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when the connection ended.
+    pub async fn tail(&self) -> Result<Tail, Error> {
+        let asked = Message::Control(Control::Tail {});
+        let replies = self.link.follow(&asked).await?;
+        let link = Arc::clone(&self.link);
+        Ok(Tail { link, replies })
+    }
+}
+
+/// What happens at the broker, in order; see [`Operator::tail`].
+pub struct Tail {
+    link: Arc<Link>,
+    replies: mpsc::Receiver<Result<Message, Broken>>,
+}
+
+impl Tail {
+    /// The next event. Its `missed` says how many before it were left out because nobody read.
+    ///
+    /// # Errors
+    /// [`Error::Rejected`] with the broker's reason, and [`Error::Lost`] when the connection ended.
+    pub async fn next(&mut self) -> Result<EventStatus, Error> {
+        match self.replies.recv().await {
+            Some(Ok(Message::ControlReply(ControlReply::Event { event }))) => Ok(event),
+            Some(Ok(_)) => Err(Error::misbehaved("no `event`")),
+            Some(Err(broken)) => Err(self.link.error(broken)),
+            None => Err(self.link.lost()),
+        }
     }
 }

@@ -8,11 +8,13 @@ use client::proto::{ApprovalId, RoleName, SessionId, ToolName};
 
 mod operator;
 mod units;
+mod why;
 
 pub use operator::{
     AcceptToolArgs, DeclassifyArgs, EndorseArgs, GrantArgs, JoinArgs, PreapproveArgs, RevokeArgs,
     SessionArgs, SessionsArgs,
 };
+pub use why::{ExplainArgs, SuggestArgs, TailArgs};
 
 /// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.
 ///
@@ -101,6 +103,12 @@ pub enum Command {
     Tools,
     /// Accept what a runner says that its tool is, once you have read it
     AcceptTool(AcceptToolArgs),
+    /// Explain a decision: each grant, and why it fell
+    Explain(ExplainArgs),
+    /// Write the smallest grant that would have let a call through
+    Suggest(SuggestArgs),
+    /// Follow what happens: calls, decisions, approvals, operators' changes
+    Tail(TailArgs),
     /// Show in one screen what the broker does, with real processes in a temporary folder
     Demo,
 }

@@ -15,7 +15,9 @@ pub mod out;
 pub mod printable;
 pub mod render;
 pub mod steer;
+pub mod tail;
 pub mod whole;
+pub mod why;
 
 use cli::{Cli, Command, SessionArgs, SessionsArgs};
 use client::proto::Control;
@@ -53,6 +55,9 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Preapprove(args) => steer::run(&place, args.into()).await,
         Command::Tools => steer::run(&place, Control::Tools {}).await,
         Command::AcceptTool(args) => accept::run(&place, args).await,
+        Command::Explain(args) => why::explain(&place, args).await,
+        Command::Suggest(args) => why::suggest(&place, args).await,
+        Command::Tail(args) => tail::run(&place, args).await,
         Command::Demo => demo::run().await,
     }
 }

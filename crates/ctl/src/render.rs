@@ -11,8 +11,10 @@ use crate::printable;
 mod grants;
 mod sessions;
 mod tools;
+mod why;
 
 pub use tools::definition;
+pub use why::event;
 
 /// One approval that waits, whole: what a person decides on.
 pub fn request(request: &ApprovalRequest, now: u64) -> String {
@@ -92,7 +94,10 @@ fn outcome(outcome: Outcome) -> &'static str {
 pub fn reply(reply: &ControlReply, now: u64) -> String {
     match reply {
         ControlReply::Status { .. } => status(reply),
-        ControlReply::Reloaded { ruleset } => format!("loaded; ruleset {ruleset}\n"),
+        ControlReply::Reloaded { ruleset, changes } => reloaded(ruleset.as_str(), changes),
+        ControlReply::Explained { judgement, trace } => why::explained(judgement, trace),
+        ControlReply::Suggested { grant, notes } => why::suggested(grant, notes),
+        ControlReply::Event { event: happened } => event(happened),
         ControlReply::Draining { .. } => {
             "draining: no new calls are taken, and it ends when those in flight have\n".to_owned()
         }
@@ -110,6 +115,17 @@ pub fn reply(reply: &ControlReply, now: u64) -> String {
         }
         ControlReply::Tools { tools } => tools::all(tools),
     }
+}
+
+fn reloaded(ruleset: &str, changes: &[String]) -> String {
+    let mut out = format!("loaded; ruleset {ruleset}\n");
+    if changes.is_empty() {
+        out.push_str("nothing changed\n");
+    }
+    for change in changes {
+        let _ = writeln!(out, "  {}", printable::text(change));
+    }
+    out
 }
 
 fn status(reply: &ControlReply) -> String {

@@ -69,12 +69,18 @@ fn next(control: &Control) -> String {
         Control::Preapprove { role, .. } => format!(
             "`rolebroker sessions {role}`, `rolebroker tools` and `rolebroker grants` show what there is"
         ),
+        Control::Explain { role, .. } | Control::Suggest { role, .. } => format!(
+            "`rolebroker tail` shows calls as they come; `rolebroker explain {role} SESSION --tool TOOL ARGUMENTS` \
+             explains one that was never made"
+        ),
+        Control::ExplainRequest { .. } => "`rolebroker status` shows the roles".to_owned(),
         Control::AcceptTool { .. } => "`rolebroker tools` shows what is held now".to_owned(),
         Control::Status {}
         | Control::Reload {}
         | Control::Drain {}
         | Control::Sessions { .. }
         | Control::Grants {}
-        | Control::Tools {} => String::new(),
+        | Control::Tools {}
+        | Control::Tail {} => String::new(),
     }
 }

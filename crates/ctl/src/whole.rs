@@ -16,6 +16,9 @@ fn joined(mut whole: ControlReply, piece: ControlReply) -> ControlReply {
             grants.extend(more);
         }
         (ControlReply::Tools { tools }, ControlReply::Tools { tools: more }) => tools.extend(more),
+        (ControlReply::Explained { trace, .. }, ControlReply::Explained { trace: more, .. }) => {
+            trace.extend(more);
+        }
         (whole, last) => *whole = last,
     }
     whole

@@ -6,6 +6,7 @@ use policy::Quota;
 use proto::{Label, Raise, Timestamp};
 
 use crate::engine::Usage;
+use crate::explain::Memory;
 use crate::record::{CallKey, RecordId};
 
 /// A role's account. Outlives reloads.
@@ -20,6 +21,8 @@ pub(crate) struct Account {
     pub(crate) raises: Vec<Raise>,
     /// Kept answers, oldest first.
     pub(crate) stored: VecDeque<CallKey>,
+    /// Its newest decisions.
+    pub(crate) memory: Memory,
     rate: Rate,
     /// Replies under ids that were not open.
     pub(crate) dropped_replies: u64,

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use policy::Decision;
-use proto::{DenyReason, Effects, FailureCode, Label, Message, ToolName, ToolResponse};
+use proto::{CallEnd, DenyReason, Effects, FailureCode, Label, Message, ToolName, ToolResponse};
 
 use crate::effect::Level;
 use crate::engine::Engine;
@@ -11,6 +11,7 @@ use crate::limits::CALL_OVERHEAD;
 use crate::record::{CallKey, Record, RecordId};
 use crate::state::{State, Stored, Waiter};
 use crate::timers::Timer;
+use crate::upshot;
 
 impl Engine {
     /// Ends a call. `kept`: a repeat gets the same bytes; else it may be asked again.
@@ -48,13 +49,14 @@ impl Engine {
         usage.waiting_bytes -= charge;
         // A `read` call's answer is recorded only where it ends an approval that was not spent.
         let unspent = self.has_unspent_cover(key);
+        let approval = self.cover_of(key).map(|cover| cover.approval.clone());
         let record = (kept && (effects != Effects::Read || unspent))
             .then(|| {
                 self.record(Record::Answered {
                     at: now,
                     call: key.clone(),
                     fingerprint,
-                    tool,
+                    tool: tool.clone(),
                     // Canonical JSON of ours is UTF-8.
                     msg: String::from_utf8_lossy(&msg).into_owned(),
                     label,
@@ -79,6 +81,9 @@ impl Engine {
         }
         for waiter in waiters {
             self.tell(key, &waiter, &msg, after, kept);
+        }
+        if let Some(approval) = approval {
+            self.tell_approvers(approval, key, tool, &msg, after);
         }
         if kept {
             self.drop_cover(key);
@@ -335,22 +340,15 @@ impl Engine {
     fn log_answer(&mut self, key: &CallKey, msg: &Bytes) {
         let Some(call) = self.call(key) else { return };
         let (tool, elapsed) = (call.tool.clone(), self.now.since(call.since));
-        let reason = failure_code(msg);
+        let reason = match upshot::end(msg) {
+            (CallEnd::Failed, code) => Some(code),
+            (CallEnd::Result | CallEnd::Denied, _) => None,
+        };
         self.log_call(Level::Info, "answered", key, &tool, |log| {
             log.reason = reason;
             log.elapsed_us = Some(elapsed * 1000);
         });
     }
-}
-
-/// The failure code of an answer's bytes, where it is a failure.
-fn failure_code(msg: &Bytes) -> Option<&'static str> {
-    const HEAD: &[u8] = br#"{"kind":"tool_response","body":{"status":"failed","message":""#;
-    let text = msg.strip_prefix(HEAD)?;
-    FailureCode::ALL
-        .iter()
-        .map(|code| code.as_str())
-        .find(|code| text.starts_with(code.as_bytes()))
 }
 
 /// The last piece for somebody who got so many bytes of the content in parts.

@@ -2,8 +2,8 @@
 
 use policy::{Ask, EffectiveTool};
 use proto::{
-    ApprovalId, ApprovalRequest, AskingGrant, DenyReason, FailureCode, Message, Outcome, RoleKind,
-    RoleName, Scope, ToolResponse,
+    ApprovalId, ApprovalRequest, Approvals, AskingGrant, DenyReason, FailureCode, Message, Outcome,
+    RoleKind, RoleName, Scope, ToolResponse,
 };
 
 use crate::cover::standing_bounds;
@@ -11,8 +11,9 @@ use crate::digest;
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
+use crate::explain::Verdict;
 use crate::limits::{MAX_ASKED_ARGUMENTS, SETTLED_LISTED};
-use crate::record::{CallKey, Record};
+use crate::record::{CallKey, Record, RecordId};
 use crate::state::{Approval, Question, State};
 use crate::timers::Timer;
 
@@ -80,6 +81,8 @@ impl Engine {
             log.approval = Some(request.approval.clone());
         });
         let id = request.approval.clone();
+        let approval = Some(id.clone());
+        self.remember_call(key, Verdict::Ask { approval });
         let approval = Approval {
             request,
             msg,
@@ -265,12 +268,11 @@ impl Engine {
             .collect();
         pending.sort_by_key(|(request, _)| request.created);
         for (request, after) in pending {
-            let one = proto::Approvals {
+            let one = Approvals {
                 pending: vec![request],
-                settled: Vec::new(),
+                ..NONE
             };
-            let msg = proto::encode_message(&Message::Approvals(one));
-            self.send(conn, after, id, false, msg);
+            self.send_piece(conn, after, id, one);
         }
         let now = self.now;
         let listed: Vec<_> = self
@@ -282,18 +284,27 @@ impl Engine {
             .map(|s| (s.settled.clone(), s.after))
             .collect();
         for (settled, after) in listed {
-            let one = proto::Approvals {
-                pending: Vec::new(),
+            let one = Approvals {
                 settled: vec![settled],
+                ..NONE
             };
-            let msg = proto::encode_message(&Message::Approvals(one));
-            self.send(conn, after, id, false, msg);
+            self.send_piece(conn, after, id, one);
         }
-        let none = proto::Approvals {
-            pending: Vec::new(),
-            settled: Vec::new(),
-        };
-        self.reply(conn, id, &Message::Approvals(none));
+        if also_settled {
+            for (call, after) in self.upshots_for(&role) {
+                let one = Approvals {
+                    calls: vec![call],
+                    ..NONE
+                };
+                self.send_piece(conn, after, id, one);
+            }
+        }
+        self.reply(conn, id, &Message::Approvals(NONE));
+    }
+
+    fn send_piece(&mut self, conn: ConnId, after: Option<RecordId>, id: u64, piece: Approvals) {
+        let msg = proto::encode_message(&Message::Approvals(piece));
+        self.send(conn, after, id, false, msg);
     }
 
     /// A label rose or rules changed: every question of the role's is asked as it is now.
@@ -309,6 +320,12 @@ impl Engine {
         }
     }
 }
+
+const NONE: Approvals = Approvals {
+    pending: Vec::new(),
+    settled: Vec::new(),
+    calls: Vec::new(),
+};
 
 fn asking(grant: &policy::AskingGrant) -> AskingGrant {
     AskingGrant {

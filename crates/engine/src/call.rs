@@ -1,6 +1,7 @@
 //! A call's life up to its dispatch: taken, judged, asked about, claimed (DESIGN 7).
 
 use bytes::Bytes;
+use policy::Deny;
 use proto::{
     Cancel, DenyReason, Digest, Effects, FailureCode, Label, Message, SessionId, Timestamp,
     ToolName, ToolRequest, ToolResponse,
@@ -11,6 +12,7 @@ use crate::digest;
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
+use crate::explain::Verdict;
 use crate::judge::Judged;
 use crate::limits::{CALL_OVERHEAD, MAX_OPEN_REQUESTS, MAX_WAITERS};
 use crate::record::{CallKey, Record, SessionKey};
@@ -137,6 +139,8 @@ impl Engine {
             self.judge(key, &asked.tool, &asked.arguments, &asked.fingerprint)
             && deny.reason != DenyReason::ApprovalRefused
         {
+            let verdict = Verdict::deny(&deny);
+            self.remember(key, &asked.tool, &asked.arguments, verdict);
             self.record(Record::Denied {
                 at: self.now,
                 call: key.clone(),
@@ -376,6 +380,11 @@ impl Engine {
     ) {
         let Some(call) = self.call(key) else { return };
         let (tool, fingerprint) = (call.tool.clone(), call.fingerprint.clone());
+        let denial = Deny {
+            reason,
+            grant: grant.clone(),
+        };
+        self.remember_call(key, Verdict::deny(&denial));
         let kept = matches!(
             reason,
             DenyReason::ApprovalRefused | DenyReason::ApprovalExpired

@@ -161,6 +161,7 @@ impl Engine {
             return;
         };
         self.timers.cancel(&Timer::Write(id));
+        self.tails.remove(&id);
         for (wire, (_, held)) in &conn.abandoned {
             if *held {
                 self.timers.cancel(&Timer::Slot(id, *wire));

@@ -1,6 +1,7 @@
 //! What operators do.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proto::control::{
     GrantStatus, RoleStatus, SessionStatus, StandingStatus, ToolState, ToolStatus,
@@ -14,7 +15,7 @@ use crate::effect::{Effect, Level};
 use crate::engine::Engine;
 use crate::event::{ConnId, RequestId};
 use crate::limits::MAX_COMMENT;
-use crate::record::{By, Record, RecordId, SessionKey};
+use crate::record::{By, CallKey, Record, RecordId, SessionKey};
 use crate::session::JoinError;
 use crate::tools::{Taken, offered_definition};
 
@@ -75,6 +76,35 @@ impl Engine {
                 definition,
                 reason,
             } => self.accept_tool(&runner, &tool, &definition, by, &reason),
+            Control::Explain {
+                role,
+                session,
+                call,
+            } => {
+                let session = SessionKey { role, session };
+                return self.explain(conn, id, &CallKey { session, call });
+            }
+            Control::ExplainRequest {
+                role,
+                session,
+                tool,
+                arguments,
+            } => {
+                let session = SessionKey { role, session };
+                return self.explain_request(conn, id, session, &tool, &arguments);
+            }
+            Control::Suggest {
+                role,
+                session,
+                call,
+            } => {
+                let session = SessionKey { role, session };
+                match self.suggest(&CallKey { session, call }) {
+                    Ok(reply) => Ok((reply, self.newest())),
+                    Err(why) => refused(why),
+                }
+            }
+            Control::Tail {} => return self.begin_tail(conn, id),
         };
         match done {
             Ok((reply, after)) => {
@@ -145,6 +175,7 @@ impl Engine {
             session: key.session.clone(),
             owner: session.owner,
             label: self.deciding(key),
+            closed: session.closed,
             went_into: session
                 .went_into
                 .as_ref()
@@ -318,7 +349,7 @@ impl Engine {
     }
 
     /// The newest record: what an operator is shown depends on all before it.
-    fn newest(&self) -> Option<RecordId> {
+    pub(crate) fn newest(&self) -> Option<RecordId> {
         Some(RecordId(self.last_record)).filter(|id| id.0 > 0)
     }
 
@@ -358,7 +389,7 @@ impl Engine {
         self.log(Level::Warn, "granted", |log| {
             log.grant = Some(grant.clone())
         });
-        self.ruleset = ruleset;
+        self.ruleset = Arc::new(ruleset);
         self.runtime_grants.push((grant, toml.to_owned()));
         self.rules_changed = record;
         self.rules_moved();
@@ -368,7 +399,7 @@ impl Engine {
     fn revoke(&mut self, grant: &proto::GrantId, by: By, reason: &str) -> Done {
         check_reason(reason)?;
         self.ruleset = match self.ruleset.without_grant(grant) {
-            Ok(ruleset) => ruleset,
+            Ok(ruleset) => Arc::new(ruleset),
             Err(why) => return refused(format!("grant: {why}")),
         };
         let record = self.record(Record::Revoked {
@@ -381,7 +412,7 @@ impl Engine {
             log.grant = Some(grant.clone())
         });
         self.runtime_grants.retain(|(id, _)| id != grant);
-        self.uses.remove(grant);
+        Arc::make_mut(&mut self.uses).remove(grant);
         self.rules_changed = record;
         self.rules_moved();
         Ok((ControlReply::Done {}, record))

@@ -124,6 +124,11 @@ impl Engine {
         }
     }
 
+    /// The approval of a single call.
+    pub(crate) fn cover_of(&self, key: &CallKey) -> Option<&Cover> {
+        self.sessions.get(&key.session)?.covers.get(&key.call)
+    }
+
     /// Whether a call has an approval of its own that is not spent.
     pub(crate) fn has_unspent_cover(&self, key: &CallKey) -> bool {
         let session = self.sessions.get(&key.session);

@@ -1,13 +1,16 @@
 //! Claimed calls to runners: who serves a tool, whose turn it is, and what a dispatch spends.
 
+use std::sync::Arc;
+
 use policy::{EffectiveTool, Permit};
 use proto::frame::LENGTH_BYTES;
-use proto::{Effects, FailureCode, RoleKind, RoleName, ToolName};
+use proto::{ApprovalId, Effects, FailureCode, RoleKind, RoleName, ToolName};
 
 use crate::conn::{Conn, frame_len};
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
+use crate::explain::Verdict;
 use crate::judge::{Judged, Spend};
 use crate::record::{CallKey, Record, RecordId};
 use crate::state::{Cover, Flight, State};
@@ -144,6 +147,8 @@ impl Engine {
         spend: Spend,
     ) {
         let grant = permit.grant.clone();
+        let approval = self.approval_of(key, &spend);
+        self.remember_call(key, Verdict::permit(&permit, approval));
         let spent = self.spend(key, &tool, &permit, spend);
         let after = spent.max(self.label_record(&key.session));
         let settings = &self.config.settings;
@@ -192,6 +197,15 @@ impl Engine {
         self.send(conn, after, wire, true, request);
     }
 
+    /// The approval that lets a call through.
+    fn approval_of(&self, key: &CallKey, spend: &Spend) -> Option<ApprovalId> {
+        match spend {
+            Spend::Nothing => None,
+            Spend::Cover => self.cover_of(key).map(|cover| cover.approval.clone()),
+            Spend::Standing(approval, _) => Some(approval.clone()),
+        }
+    }
+
     /// Spends what a dispatch spends, and records it with the dispatch. Nothing waits for the record
     /// of a `read` tool that spends nothing.
     fn spend(
@@ -207,7 +221,9 @@ impl Engine {
             Spend::Standing(approval, _) => Some(approval.clone()),
         };
         for grant in &permit.spend {
-            *self.uses.entry(grant.clone()).or_default() += 1;
+            *Arc::make_mut(&mut self.uses)
+                .entry(grant.clone())
+                .or_default() += 1;
         }
         let gates = tool.effects != Effects::Read || approval.is_some() || !permit.spend.is_empty();
         let call = self.call(key)?;

@@ -12,15 +12,17 @@ use crate::effect::{Effect, Effects, Level, Log};
 use crate::event::{ConnId, Event};
 use crate::record::{CallKey, Record, RecordId, SessionKey};
 use crate::state::{Approval, Call, Session, SettledApproval};
+use crate::tail::Tail;
 use crate::timers::{Timer, Timers};
 use crate::turns::Turns;
+use crate::upshot::Upshot;
 
 /// The one state machine. See the crate's documentation.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) config: Arc<Config>,
     /// The configuration's, and what operators added.
-    pub(crate) ruleset: Ruleset,
+    pub(crate) ruleset: Arc<Ruleset>,
     /// What operators added, as they wrote it.
     pub(crate) runtime_grants: Vec<(GrantId, String)>,
     /// Grows whenever the ruleset changes.
@@ -36,12 +38,16 @@ pub struct Engine {
     pub(crate) sessions: BTreeMap<SessionKey, Session>,
     pub(crate) approvals: BTreeMap<ApprovalId, Approval>,
     pub(crate) settled: VecDeque<SettledApproval>,
+    /// Calls that were approved and have ended, oldest first.
+    pub(crate) upshots: VecDeque<Upshot>,
+    /// Operators' connections that are told what happens.
+    pub(crate) tails: BTreeMap<ConnId, Tail>,
     /// Claimed calls, by runner role.
     pub(crate) turns: BTreeMap<RoleName, Turns>,
     /// Accepted definitions.
     pub(crate) pins: BTreeMap<(RoleName, ToolName), ToolSpec>,
     /// Uses spent, by grant.
-    pub(crate) uses: BTreeMap<GrantId, u64>,
+    pub(crate) uses: Arc<BTreeMap<GrantId, u64>>,
     pub(crate) timers: Timers,
     pub(crate) draining: Option<Timestamp>,
     pub(crate) drained: bool,
@@ -81,7 +87,7 @@ impl Engine {
     /// An engine with nothing in it.
     pub fn new(config: Arc<Config>, now: Timestamp) -> Self {
         Self {
-            ruleset: config.ruleset.clone(),
+            ruleset: Arc::new(config.ruleset.clone()),
             config,
             runtime_grants: Vec::new(),
             generation: 1,
@@ -95,9 +101,11 @@ impl Engine {
             sessions: BTreeMap::new(),
             approvals: BTreeMap::new(),
             settled: VecDeque::new(),
+            upshots: VecDeque::new(),
+            tails: BTreeMap::new(),
             turns: BTreeMap::new(),
             pins: BTreeMap::new(),
-            uses: BTreeMap::new(),
+            uses: Arc::default(),
             timers: Timers::default(),
             draining: None,
             drained: false,
@@ -308,6 +316,7 @@ impl Engine {
             elapsed_us: None,
         };
         fill(&mut log);
+        self.tell_tails(&log);
         self.out.push(Effect::Log(log));
     }
 }

@@ -74,6 +74,7 @@ impl Engine {
             | Message::ApprovalRequest(_)
             | Message::ApprovalReply(_)
             | Message::ApprovalSettled(_)
+            | Message::CallSettled(_)
             | Message::ListApprovals(_)
             | Message::Approvals(_)
             | Message::Control(_)

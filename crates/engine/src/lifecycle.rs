@@ -41,8 +41,9 @@ impl Engine {
             Err(why) => return self.config_refused(request, &why),
         };
         let digest = config.digest.clone();
+        let changes = config.changes_from(&self.config);
         self.config = config;
-        self.ruleset = ruleset;
+        self.ruleset = Arc::new(ruleset);
         self.rules_changed = self.record(Record::Configured {
             at: self.now,
             ruleset: digest.clone(),
@@ -52,7 +53,10 @@ impl Engine {
         let after = self.rules_changed;
         self.answer_request(
             request,
-            Ok(ControlReply::Reloaded { ruleset: digest }),
+            Ok(ControlReply::Reloaded {
+                ruleset: digest,
+                changes,
+            }),
             after,
         );
         self.close_misfits();

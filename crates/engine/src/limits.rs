@@ -38,3 +38,9 @@ pub const MAX_ABANDONED: usize = 1024;
 pub const MAX_ATTEMPTS: u32 = 2;
 /// Bytes of a description and its input schema.
 pub const MAX_DEFINITION: usize = 64 << 10;
+/// Decisions of one role that can be explained afterwards; the oldest goes first.
+pub const MAX_REMEMBERED: usize = 256;
+/// Bytes of the arguments of those decisions.
+pub const MAX_REMEMBERED_BYTES: usize = 1 << 20;
+/// Calls that were approved and have ended, as they are listed over all roles.
+pub const MAX_CALLS_SETTLED: usize = 1024;

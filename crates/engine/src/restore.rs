@@ -197,7 +197,7 @@ impl Engine {
             Record::Revoked { at, grant, .. } => {
                 self.at(at);
                 self.runtime_grants.retain(|(held, _)| *held != grant);
-                self.uses.remove(&grant);
+                Arc::make_mut(&mut self.uses).remove(&grant);
             }
             Record::Pinned {
                 at, runner, spec, ..
@@ -373,7 +373,9 @@ impl Engine {
         approval: Option<proto::ApprovalId>,
     ) {
         for grant in spend {
-            *self.uses.entry(grant.clone()).or_default() += 1;
+            *Arc::make_mut(&mut self.uses)
+                .entry(grant.clone())
+                .or_default() += 1;
         }
         self.forget_in_flight(key);
         // What only reads may run again, as if it had not been asked.
@@ -431,7 +433,7 @@ impl Engine {
                 .ruleset
                 .with_grant(&toml)
                 .map_err(|why| format!("grant {grant}, added at run time, does not fit: {why}"))?;
-            self.ruleset = ruleset;
+            self.ruleset = Arc::new(ruleset);
         }
         self.rules_changed = self.record(Record::Configured {
             at: self.now,

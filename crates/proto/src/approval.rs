@@ -159,4 +159,40 @@ pub struct Approvals {
     pub pending: Vec<ApprovalRequest>,
     /// Those of the last hour, oldest first.
     pub settled: Vec<ApprovalSettled>,
+    /// What became of the calls that were approved in the last hour and have ended, oldest first.
+    pub calls: Vec<CallSettled>,
+}
+
+/// What became of a call that was approved. Pushed under id 0 to every approver that was asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CallSettled {
+    /// Which approval.
+    pub approval: ApprovalId,
+    /// The agent role that asked.
+    pub role: RoleName,
+    /// Its session.
+    pub session: SessionId,
+    /// The call there.
+    pub call: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// How it ended.
+    pub end: CallEnd,
+    /// The failure's code or the denial's reason; empty for a result.
+    pub detail: String,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CallEnd {
+    /// With a result.
+    Result,
+    /// With a failure.
+    Failed,
+    /// It was denied after all.
+    Denied,
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::approval::Raise;
 use crate::label::{DataClass, Label};
 use crate::names::{ApprovalId, Digest, GrantId, RoleName, SessionId, ToolName};
-use crate::numbers::Timestamp;
+use crate::numbers::{CallId, Timestamp};
 use crate::session::RoleKind;
 
 /// An operator's request.
@@ -119,6 +119,37 @@ pub enum Control {
         /// Why; recorded.
         reason: String,
     },
+    /// Why was a call decided as it was?
+    Explain {
+        /// An agent role.
+        role: RoleName,
+        /// Its session.
+        session: SessionId,
+        /// The call there.
+        call: CallId,
+    },
+    /// How would a call be decided now? Nothing is asked and nothing is spent.
+    ExplainRequest {
+        /// An agent role.
+        role: RoleName,
+        /// A session of its, or a name that none has.
+        session: SessionId,
+        /// The tool.
+        tool: ToolName,
+        /// The arguments.
+        arguments: String,
+    },
+    /// Which smallest grant would have let a call through?
+    Suggest {
+        /// An agent role.
+        role: RoleName,
+        /// Its session.
+        session: SessionId,
+        /// The call there.
+        call: CallId,
+    },
+    /// What happens from now on, until the connection ends.
+    Tail {},
 }
 
 /// The answer to a [`Control`].
@@ -147,6 +178,8 @@ pub enum ControlReply {
     Reloaded {
         /// SHA-256 of its text.
         ruleset: Digest,
+        /// What changed, in words, a line each.
+        changes: Vec<String>,
     },
     /// No new calls are taken.
     Draining {
@@ -189,8 +222,118 @@ pub enum ControlReply {
         /// In the order of their runner role and name.
         tools: Vec<ToolStatus>,
     },
+    /// A decision; a long trace comes as several envelopes with the same head.
+    Explained {
+        /// What was decided.
+        judgement: Judgement,
+        /// Every grant of the ruleset and what became of it, in file order, those of run time last.
+        trace: Vec<TraceStatus>,
+    },
+    /// A grant that would let a call through, or why none would.
+    Suggested {
+        /// The lines below `[[grant]]`; empty where no grant helps.
+        grant: String,
+        /// What it does, or what would help instead, in words, a line each.
+        notes: Vec<String>,
+    },
+    /// Something happened; more follow.
+    Event {
+        /// What.
+        event: EventStatus,
+    },
     /// It was done.
     Done {},
+}
+
+/// A decision about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Judgement {
+    /// The tool.
+    pub tool: ToolName,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// The label that decided.
+    pub label: Label,
+    /// SHA-256 of the configuration's text that counted.
+    pub ruleset: Digest,
+    /// What was decided.
+    pub decided: Decided,
+    /// A denial's reason; else empty.
+    pub reason: String,
+    /// The grant that decided; empty where none did.
+    pub grant: String,
+    /// The approval that was asked for, or that let it through; else empty.
+    pub approval: String,
+    /// The decision in a sentence.
+    pub words: String,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Decided {
+    /// It may run.
+    Permit,
+    /// Somebody must be asked.
+    Ask,
+    /// It may not run.
+    Deny,
+}
+
+impl Decided {
+    /// The decision as the wire and the log write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Decided::Permit => "permit",
+            Decided::Ask => "ask",
+            Decided::Deny => "deny",
+        }
+    }
+}
+
+/// What became of one grant in a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TraceStatus {
+    /// Which grant.
+    pub grant: GrantId,
+    /// Whether it spoke, and if not, why it fell.
+    pub what: String,
+}
+
+/// Something that happened: the fields of a log line. Those that do not apply are empty or 0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EventStatus {
+    /// When.
+    pub at: Timestamp,
+    /// What, a stable word.
+    pub event: String,
+    /// The role that it is about.
+    pub role: String,
+    /// The session.
+    pub session: String,
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: String,
+    /// `permit`, `ask` or `deny`.
+    pub decision: String,
+    /// A deny reason or a failure code, or a fixed text.
+    pub reason: String,
+    /// The grant that decided.
+    pub grant: String,
+    /// The approval.
+    pub approval: String,
+    /// Since the request came, in microseconds.
+    pub elapsed_us: u64,
+    /// So many events before this one were left out: the reader was too slow.
+    pub missed: u64,
 }
 
 /// A role, and what it uses of its quotas.
@@ -229,7 +372,9 @@ pub struct SessionStatus {
     pub owner: u32,
     /// The label that decides.
     pub label: Label,
-    /// The session that it went into; empty while it is open.
+    /// Whether it was closed, or shrunk because it was idle for `session_ttl`.
+    pub closed: bool,
+    /// The session that it went into; empty where it went into none.
     pub went_into: String,
     /// Calls in flight.
     pub in_flight: u64,

@@ -21,8 +21,8 @@ pub mod tool;
 pub mod wire;
 
 pub use approval::{
-    Answer, ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, AskingGrant, ListApprovals,
-    Outcome, Raise, Scope,
+    Answer, ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, AskingGrant, CallEnd,
+    CallSettled, ListApprovals, Outcome, Raise, Scope,
 };
 pub use control::{Control, ControlReply};
 pub use decode::{

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, ListApprovals};
+use crate::approval::{
+    ApprovalReply, ApprovalRequest, ApprovalSettled, Approvals, CallSettled, ListApprovals,
+};
 use crate::control::{Control, ControlReply};
 use crate::label::DataClass;
 use crate::names::{ApprovalId, SessionId, ToolName};
@@ -76,6 +78,8 @@ pub enum Message {
     ApprovalReply(ApprovalReply),
     /// What became of an approval.
     ApprovalSettled(ApprovalSettled),
+    /// What became of a call that was approved.
+    CallSettled(CallSettled),
     /// Which approvals are there?
     ListApprovals(ListApprovals),
     /// These.
@@ -186,6 +190,16 @@ pub enum DenyReason {
 }
 
 impl DenyReason {
+    /// Every reason.
+    pub const ALL: [DenyReason; 6] = [
+        DenyReason::NoGrant,
+        DenyReason::GrantExpired,
+        DenyReason::TaintTooHigh,
+        DenyReason::DeniedByGrant,
+        DenyReason::ApprovalRefused,
+        DenyReason::ApprovalExpired,
+    ];
+
     /// The reason as the wire writes it.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -243,6 +257,7 @@ impl Message {
             Message::ApprovalRequest(_) => "approval_request",
             Message::ApprovalReply(_) => "approval_reply",
             Message::ApprovalSettled(_) => "approval_settled",
+            Message::CallSettled(_) => "call_settled",
             Message::ListApprovals(_) => "list_approvals",
             Message::Approvals(_) => "approvals",
             Message::Control(_) => "control",
@@ -271,6 +286,7 @@ pub fn is_reply_kind(kind: &str) -> bool {
             | "joined"
             | "approval_request"
             | "approval_settled"
+            | "call_settled"
             | "approvals"
             | "control_reply"
     )

@@ -2,8 +2,8 @@
 
 use engine::{ConnId, RecordId, SessionKey};
 use proto::{
-    ApprovalReply, ApprovalRequest, ApprovalSettled, Control, ControlReply, Decoded, Envelope,
-    Message, Outcome,
+    ApprovalReply, ApprovalRequest, ApprovalSettled, CallSettled, Control, ControlReply, Decoded,
+    Envelope, Message, Outcome,
 };
 
 use crate::model::Model;
@@ -97,6 +97,32 @@ impl Model {
             "invariant 8: {} ends twice",
             settled.approval
         );
+    }
+
+    /// An approved call's end: of a call that was approved, to a role that was asked.
+    pub(crate) fn approver_hears_of_the_call(&mut self, conn: ConnId, ended: &CallSettled) {
+        let Some(approval) = self.approvals.get(&ended.approval) else {
+            panic!("invariant 8: {} ended, and was never asked", ended.approval);
+        };
+        let (key, request) = (&approval.key, &approval.request);
+        assert!(
+            key.session.role == ended.role
+                && key.session.session == ended.session
+                && key.call == ended.call
+                && request.tool == ended.tool,
+            "invariant 8: {} is not about that call",
+            ended.approval
+        );
+        assert!(
+            approval.granted(),
+            "invariant 2: {} ended a call and was not granted",
+            ended.approval
+        );
+        assert!(
+            self.conns.contains_key(&conn),
+            "a send to an open connection"
+        );
+        self.coverage.calls_settled += 1;
     }
 
     /// The answer to an approver's own word.

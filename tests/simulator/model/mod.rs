@@ -223,6 +223,7 @@ impl Model {
             Message::SessionJoined(join) => self.agent_is_told_of_a_join(conn, join, ticket),
             Message::ApprovalRequest(request) => self.approver_is_shown(conn, request, after, true),
             Message::ApprovalSettled(settled) => self.approver_is_told(conn, settled),
+            Message::CallSettled(ended) => self.approver_hears_of_the_call(conn, ended),
             _other => panic!("invariant 1: {} under id 0", envelope.msg.kind()),
         }
     }

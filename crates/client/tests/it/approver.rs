@@ -64,6 +64,7 @@ async fn a_list_of_approvals_is_joined() {
         if let Message::ListApprovals(_) = asked.msg {
             let some = |name| {
                 Message::Approvals(Approvals {
+                    calls: Vec::new(),
                     pending: vec![fake::approval(name)],
                     settled: Vec::new(),
                 })

@@ -76,6 +76,7 @@ fn its_approver_answers_what_it_listed() {
     let broker = fake::broker(RoleKind::Approver, |asked, replies| {
         if let Message::ListApprovals(_) = asked.msg {
             let approvals = Approvals {
+                calls: Vec::new(),
                 pending: vec![fake::approval("a1")],
                 settled: Vec::new(),
             };

@@ -69,7 +69,7 @@ async fn write_plan(stage: &Stage) -> Result<(), String> {
     let request = loop {
         match within(approver.next()).await? {
             Asked::Request(request) if request.approval == approval => break request,
-            Asked::Request(_) | Asked::Settled(_) | Asked::Missed(_) => {}
+            Asked::Request(_) | Asked::Settled(_) | Asked::Ended(_) | Asked::Missed(_) => {}
         }
     };
     let shown = printable::json(&request.arguments);

@@ -14,6 +14,7 @@ fn time(millis: u64) -> Timestamp {
 
 fn session(name: &str) -> SessionStatus {
     SessionStatus {
+        closed: false,
         session: proto::SessionId::new(name).unwrap(),
         owner: 1000,
         label: SEEN,

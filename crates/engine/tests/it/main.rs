@@ -5,6 +5,7 @@
 mod approvals;
 mod bounds;
 mod calls;
+mod insight;
 mod restarts;
 mod rules;
 mod sessions;

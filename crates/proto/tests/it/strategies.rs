@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use proptest::{collection::vec, sample::select};
 use proto::control::{
-    GrantStatus, RoleStatus, SessionStatus, StandingStatus, ToolState, ToolStatus,
+    Decided, EventStatus, GrantStatus, Judgement, RoleStatus, SessionStatus, StandingStatus,
+    ToolState, ToolStatus, TraceStatus,
 };
 use proto::*;
 
@@ -117,6 +118,16 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn call_settled()(
+        approval in approval(), role in role(), session in session(), call in call(),
+        tool in tool(), detail in text(),
+        end in select(vec![CallEnd::Result, CallEnd::Failed, CallEnd::Denied]),
+    ) -> CallSettled {
+        CallSettled { approval, role, session, call, tool, end, detail }
+    }
+}
+
+prop_compose! {
     fn not_taken()(name in tool(), reason in text()) -> NotTaken {
         NotTaken { name, reason }
     }
@@ -188,7 +199,9 @@ fn control() -> BoxedStrategy<Control> {
             Control::Drain {},
             Control::Grants {},
             Control::Tools {},
+            Control::Tail {},
         ]),
+        about_one_call(),
         role().prop_map(|role| Control::Sessions { role }),
         (role(), session()).prop_map(|(role, session)| Control::Session { role, session }),
         (role(), session(), session(), any::<bool>()).prop_map(|(role, from, into, close)| {
@@ -228,6 +241,60 @@ fn control() -> BoxedStrategy<Control> {
     .boxed()
 }
 
+fn about_one_call() -> BoxedStrategy<Control> {
+    let named = || (role(), session(), call());
+    prop_oneof![
+        named().prop_map(|(role, session, call)| Control::Explain {
+            role,
+            session,
+            call
+        }),
+        named().prop_map(|(role, session, call)| Control::Suggest {
+            role,
+            session,
+            call
+        }),
+        (role(), session(), tool(), text()).prop_map(|(role, session, tool, arguments)| {
+            Control::ExplainRequest {
+                role,
+                session,
+                tool,
+                arguments,
+            }
+        }),
+    ]
+    .boxed()
+}
+
+prop_compose! {
+    fn judgement()(
+        tool in tool(), at in time(), label in label(), ruleset in digest(), reason in text(),
+        grant in text(), approval in text(), words in text(),
+        decided in select(vec![Decided::Permit, Decided::Ask, Decided::Deny]),
+    ) -> Judgement {
+        Judgement { tool, at, label, ruleset, decided, reason, grant, approval, words }
+    }
+}
+
+prop_compose! {
+    fn trace_status()(grant in grant(), what in text()) -> TraceStatus {
+        TraceStatus { grant, what }
+    }
+}
+
+prop_compose! {
+    fn event_status()(
+        at in time(), texts in proptest::array::uniform8(text()), call in call(), elapsed_us: u64,
+        missed: u64,
+    ) -> EventStatus {
+        let [event, role, session, tool, decision, reason, grant, approval] = texts;
+        EventStatus {
+            at, event, role, session, call, tool, decision, reason, grant, approval, elapsed_us,
+            missed,
+        }
+    }
+}
+
 prop_compose! {
     fn role_status()(role in role(), kind in role_kind(), n: [u64; 7]) -> RoleStatus {
         let [connections, in_flight, sessions, approvals, waiting_bytes, stored_bytes, dropped_replies] = n;
@@ -240,10 +307,10 @@ prop_compose! {
 
 prop_compose! {
     fn session_status()(
-        session in session(), owner: u32, label in label(), went_into in text(), in_flight: u64,
-        watermark: u64, last_used in time(),
+        session in session(), owner: u32, label in label(), closed: bool, went_into in text(),
+        in_flight: u64, watermark: u64, last_used in time(),
     ) -> SessionStatus {
-        SessionStatus { session, owner, label, went_into, in_flight, watermark, last_used }
+        SessionStatus { session, owner, label, closed, went_into, in_flight, watermark, last_used }
     }
 }
 
@@ -287,7 +354,12 @@ prop_compose! {
 fn control_reply() -> BoxedStrategy<ControlReply> {
     prop_oneof![
         status(),
-        digest().prop_map(|ruleset| ControlReply::Reloaded { ruleset }),
+        (digest(), few(text()))
+            .prop_map(|(ruleset, changes)| ControlReply::Reloaded { ruleset, changes }),
+        (judgement(), few(trace_status()))
+            .prop_map(|(judgement, trace)| ControlReply::Explained { judgement, trace }),
+        (text(), few(text())).prop_map(|(grant, notes)| ControlReply::Suggested { grant, notes }),
+        event_status().prop_map(|event| ControlReply::Event { event }),
         time().prop_map(|deadline| ControlReply::Draining { deadline }),
         few(session_status()).prop_map(|sessions| ControlReply::Sessions { sessions }),
         (session_status(), few(raise()), few(standing_status())).prop_map(
@@ -391,8 +463,19 @@ fn about_the_rest() -> BoxedStrategy<Message> {
         approval_reply().prop_map(Message::ApprovalReply),
         approval_settled().prop_map(Message::ApprovalSettled),
         any::<bool>().prop_map(|settled| Message::ListApprovals(ListApprovals { settled })),
-        (few(approval_request()), few(approval_settled()))
-            .prop_map(|(pending, settled)| Message::Approvals(Approvals { pending, settled })),
+        call_settled().prop_map(Message::CallSettled),
+        (
+            few(approval_request()),
+            few(approval_settled()),
+            few(call_settled())
+        )
+            .prop_map(|(pending, settled, calls)| {
+                Message::Approvals(Approvals {
+                    pending,
+                    settled,
+                    calls,
+                })
+            }),
         control().prop_map(Message::Control),
         control_reply().prop_map(Message::ControlReply),
     ]

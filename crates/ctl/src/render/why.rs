@@ -1,0 +1,87 @@
+//! Decisions, suggested grants and events as text for a person.
+
+use std::fmt::Write as _;
+use std::time::{Duration, UNIX_EPOCH};
+
+use client::proto::Timestamp;
+use client::proto::control::{EventStatus, Judgement, TraceStatus};
+
+use crate::printable;
+
+/// A decision, and each grant of the ruleset with what became of it.
+pub(super) fn explained(judgement: &Judgement, trace: &[TraceStatus]) -> String {
+    let mut out = String::new();
+    // Writing into a String does not fail.
+    let _ = writeln!(out, "{}", printable::text(&judgement.words));
+    let _ = writeln!(out, "  tool     {}", judgement.tool);
+    let _ = writeln!(out, "  label    {}", judgement.label);
+    let _ = writeln!(out, "  decided  {}", at(judgement.at));
+    let _ = writeln!(out, "  ruleset  {}", judgement.ruleset);
+    if !trace.is_empty() {
+        let _ = writeln!(out, "each grant, in order:");
+    }
+    let width = trace.iter().map(|line| line.grant.as_str().len()).max();
+    let width = width.unwrap_or(0).min(32);
+    for line in trace {
+        let what = printable::text(&line.what);
+        let _ = writeln!(out, "  {:<width$}  {what}", line.grant.as_str());
+    }
+    out
+}
+
+/// A grant as it can be pasted, the notes as comments above it.
+pub(super) fn suggested(grant: &str, notes: &[String]) -> String {
+    let mut out = String::new();
+    for note in notes {
+        let _ = writeln!(out, "# {}", printable::text(note));
+    }
+    for line in grant.lines() {
+        let _ = writeln!(out, "{}", printable::text(line));
+    }
+    out
+}
+
+/// One event on a line: when, what, about whom, and what was said of it.
+pub fn event(event: &EventStatus) -> String {
+    let mut out = String::new();
+    if event.missed > 0 {
+        let _ = writeln!(out, "({} events were missed)", event.missed);
+    }
+    let _ = write!(
+        out,
+        "{}  {:<17}",
+        at(event.at),
+        printable::text(&event.event)
+    );
+    let call = match event.call.0 {
+        0 => String::new(),
+        call => call.to_string(),
+    };
+    let elapsed = match event.elapsed_us {
+        0 => String::new(),
+        micros => format!("{}ms", micros / 1000),
+    };
+    let fields = [
+        ("role", &event.role),
+        ("session", &event.session),
+        ("call", &call),
+        ("tool", &event.tool),
+        ("decision", &event.decision),
+        ("reason", &event.reason),
+        ("grant", &event.grant),
+        ("approval", &event.approval),
+        ("after", &elapsed),
+    ];
+    for (name, value) in fields {
+        if !value.is_empty() {
+            let _ = write!(out, " {name}={}", printable::text(value));
+        }
+    }
+    out.push('\n');
+    out
+}
+
+fn at(time: Timestamp) -> String {
+    let since = Duration::from_millis(time.millis());
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
+}

@@ -1,0 +1,60 @@
+//! `rolebroker explain` and `rolebroker suggest`.
+
+use client::proto::{CallId, Control};
+
+use crate::arguments;
+use crate::cli::{ExplainArgs, Place, SuggestArgs};
+use crate::exit::{Exit, Usage};
+use crate::steer;
+
+/// Why a call was decided as it was, or how one would be decided now.
+///
+/// # Errors
+/// When the broker cannot be asked, or remembers no such call.
+pub async fn explain(place: &Place, args: ExplainArgs) -> anyhow::Result<Exit> {
+    let ExplainArgs {
+        role,
+        session,
+        tool,
+        rest,
+    } = args;
+    let control = match tool {
+        Some(tool) => Control::ExplainRequest {
+            role,
+            session,
+            tool,
+            arguments: arguments::parse(&rest)?,
+        },
+        None => Control::Explain {
+            role,
+            session,
+            call: call(&rest)?,
+        },
+    };
+    steer::run(place, control).await
+}
+
+/// The smallest grant that would have let a call through.
+///
+/// # Errors
+/// When the broker cannot be asked, or remembers no such call.
+pub async fn suggest(place: &Place, args: SuggestArgs) -> anyhow::Result<Exit> {
+    let control = Control::Suggest {
+        role: args.role,
+        session: args.session,
+        call: CallId(args.call),
+    };
+    steer::run(place, control).await
+}
+
+fn call(rest: &[String]) -> Result<CallId, Usage> {
+    let [number] = rest else {
+        return Err(Usage(
+            "name one CALL by its number, or --tool TOOL and arguments".to_owned(),
+        ));
+    };
+    let call = number.parse().map_err(|_| {
+        Usage("the CALL is no number; for one that was never made, name its --tool".to_owned())
+    })?;
+    Ok(CallId(call))
+}

@@ -1,0 +1,313 @@
+//! Decisions remembered for a while, and explained afterwards (DESIGN 1, promise 6).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use policy::{Deny, EffectiveTool, Permit, Query, Ruleset};
+use proto::control::{Decided, Judgement, TraceStatus};
+use proto::{
+    ApprovalId, CallId, ControlReply, DenyReason, Digest, GrantId, Label, Message, RoleKind,
+    Timestamp, ToolName,
+};
+
+use crate::digest;
+use crate::engine::Engine;
+use crate::event::ConnId;
+use crate::judge::{Judged, Spend};
+use crate::limits::{MAX_REMEMBERED, MAX_REMEMBERED_BYTES};
+use crate::record::{CallKey, SessionKey};
+
+/// The newest decisions about a role's calls, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    decisions: VecDeque<Remembered>,
+    /// The bytes of their arguments.
+    bytes: usize,
+}
+
+/// One decision, and all that it was made of.
+#[derive(Debug)]
+struct Remembered {
+    key: CallKey,
+    name: ToolName,
+    /// `None`: there was no such tool.
+    tool: Option<EffectiveTool>,
+    arguments: String,
+    label: Label,
+    at: Timestamp,
+    ruleset: Arc<Ruleset>,
+    digest: Digest,
+    uses: Arc<BTreeMap<GrantId, u64>>,
+    verdict: Verdict,
+}
+
+/// What was decided, approvals included.
+#[derive(Debug, Clone)]
+pub(crate) enum Verdict {
+    /// Sent to a runner.
+    Permit {
+        grant: GrantId,
+        approval: Option<ApprovalId>,
+    },
+    /// A person is asked.
+    Ask { approval: Option<ApprovalId> },
+    /// Not let through.
+    Deny {
+        reason: DenyReason,
+        grant: Option<GrantId>,
+    },
+}
+
+impl Memory {
+    fn remember(&mut self, decision: Remembered) {
+        self.bytes += decision.arguments.len();
+        self.decisions.push_back(decision);
+        while self.decisions.len() > MAX_REMEMBERED || self.bytes > MAX_REMEMBERED_BYTES {
+            let oldest = self.decisions.pop_front();
+            self.bytes -= oldest.map_or(0, |oldest| oldest.arguments.len());
+        }
+    }
+
+    fn find(&self, key: &CallKey) -> Option<&Remembered> {
+        self.decisions.iter().rev().find(|held| held.key == *key)
+    }
+}
+
+impl Remembered {
+    fn query(&self) -> Option<Query<'_>> {
+        Some(Query {
+            role: &self.key.session.role,
+            session: &self.key.session.session,
+            tool: self.tool.as_ref()?,
+            arguments: &self.arguments,
+            label: self.label,
+            now: self.at,
+            uses: &self.uses,
+        })
+    }
+
+    fn explained(&self) -> (Judgement, Vec<TraceStatus>) {
+        let trace = match self.query() {
+            Some(query) => self.ruleset.explain(&query).1,
+            None => Vec::new(),
+        };
+        let trace = trace.into_iter().map(|line| TraceStatus {
+            grant: line.grant,
+            what: line.what,
+        });
+        let judgement = Judgement {
+            tool: self.name.clone(),
+            at: self.at,
+            label: self.label,
+            ruleset: self.digest.clone(),
+            decided: self.verdict.decided(),
+            reason: self.verdict.reason().to_owned(),
+            grant: self.verdict.grant(),
+            approval: self.verdict.approval(),
+            words: match self.tool {
+                Some(_) => self.verdict.words(),
+                None => "denied: no tool of that name is declared, and nobody may offer it".into(),
+            },
+        };
+        (judgement, trace.collect())
+    }
+}
+
+impl Verdict {
+    fn of(judged: &Judged) -> Verdict {
+        match judged {
+            Judged::Permit { permit, spend, .. } => {
+                let approval = match spend {
+                    Spend::Standing(approval, _) => Some(approval.clone()),
+                    Spend::Nothing | Spend::Cover => None,
+                };
+                Verdict::permit(permit, approval)
+            }
+            Judged::Ask { .. } => Verdict::Ask { approval: None },
+            Judged::Deny(deny) => Verdict::deny(deny),
+        }
+    }
+
+    pub(crate) fn permit(permit: &Permit, approval: Option<ApprovalId>) -> Verdict {
+        let grant = permit.grant.clone();
+        Verdict::Permit { grant, approval }
+    }
+
+    pub(crate) fn deny(deny: &Deny) -> Verdict {
+        Verdict::Deny {
+            reason: deny.reason,
+            grant: deny.grant.clone(),
+        }
+    }
+
+    fn decided(&self) -> Decided {
+        match self {
+            Verdict::Permit { .. } => Decided::Permit,
+            Verdict::Ask { .. } => Decided::Ask,
+            Verdict::Deny { .. } => Decided::Deny,
+        }
+    }
+
+    fn reason(&self) -> &'static str {
+        match self {
+            Verdict::Permit { .. } | Verdict::Ask { .. } => "",
+            Verdict::Deny { reason, .. } => reason.as_str(),
+        }
+    }
+
+    fn grant(&self) -> String {
+        let grant = match self {
+            Verdict::Permit { grant, .. } => Some(grant),
+            Verdict::Ask { .. } => None,
+            Verdict::Deny { grant, .. } => grant.as_ref(),
+        };
+        grant.map(GrantId::to_string).unwrap_or_default()
+    }
+
+    fn approval(&self) -> String {
+        let approval = match self {
+            Verdict::Permit { approval, .. } | Verdict::Ask { approval } => approval.as_ref(),
+            Verdict::Deny { .. } => None,
+        };
+        approval.map(ApprovalId::to_string).unwrap_or_default()
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Verdict::Permit {
+                grant,
+                approval: None,
+            } => format!("permitted by grant `{grant}`"),
+            Verdict::Permit {
+                grant,
+                approval: Some(approval),
+            } => format!("permitted by grant `{grant}` and approval {approval}"),
+            Verdict::Ask {
+                approval: Some(approval),
+            } => format!("a person must approve it first: approval {approval}"),
+            Verdict::Ask { approval: None } => "a person must approve it first".to_owned(),
+            Verdict::Deny { reason, grant } => denied(*reason, grant.as_ref()),
+        }
+    }
+}
+
+fn denied(reason: DenyReason, grant: Option<&GrantId>) -> String {
+    let why = match reason {
+        DenyReason::NoGrant => "no grant permits it",
+        DenyReason::GrantExpired => "what would permit it has expired",
+        DenyReason::TaintTooHigh => "the session has seen what must not go there",
+        DenyReason::DeniedByGrant => "a deny applies",
+        DenyReason::ApprovalRefused => "a person said no",
+        DenyReason::ApprovalExpired => "nobody answered in time, or nobody could be asked",
+    };
+    match grant {
+        Some(grant) => format!("denied: {why} (grant `{grant}`)"),
+        None => format!("denied: {why}"),
+    }
+}
+
+impl Engine {
+    /// Remembers a decision about a call, with all that it was made of.
+    pub(crate) fn remember(
+        &mut self,
+        key: &CallKey,
+        name: &ToolName,
+        arguments: &str,
+        verdict: Verdict,
+    ) {
+        if self.replaying {
+            return;
+        }
+        let decision = self.present(key, name, arguments, verdict);
+        self.account(&key.session.role).memory.remember(decision);
+    }
+
+    /// As [`Engine::remember`], of a call that is in flight.
+    pub(crate) fn remember_call(&mut self, key: &CallKey, verdict: Verdict) {
+        let Some(call) = self.call(key) else { return };
+        if self.replaying {
+            return;
+        }
+        let decision = self.present(key, &call.tool, &call.arguments, verdict);
+        self.account(&key.session.role).memory.remember(decision);
+    }
+
+    fn present(
+        &self,
+        key: &CallKey,
+        name: &ToolName,
+        arguments: &str,
+        verdict: Verdict,
+    ) -> Remembered {
+        Remembered {
+            key: key.clone(),
+            name: name.clone(),
+            tool: self.effective_tool(name.as_str()),
+            arguments: arguments.to_owned(),
+            label: self.deciding(&key.session),
+            at: self.now,
+            ruleset: Arc::clone(&self.ruleset),
+            digest: self.config.digest.clone(),
+            uses: Arc::clone(&self.uses),
+            verdict,
+        }
+    }
+
+    pub(crate) fn explain(&mut self, conn: ConnId, id: u64, key: &CallKey) {
+        let Some(explained) = self.remembered(key).map(Remembered::explained) else {
+            return self.bad_message(conn, id, &format!("msg.body.{NOT_REMEMBERED}"));
+        };
+        self.send_explained(conn, id, explained);
+    }
+
+    /// Decides on a request as if it came now. Nothing is asked, spent or recorded.
+    pub(crate) fn explain_request(
+        &mut self,
+        conn: ConnId,
+        id: u64,
+        session: SessionKey,
+        name: &ToolName,
+        arguments: &str,
+    ) {
+        let is_agent = |role: &policy::Role| role.kind == RoleKind::Agent;
+        if !self.config.roles.get(&session.role).is_some_and(is_agent) {
+            return self.bad_message(conn, id, "msg.body.role: there is no such agent role");
+        }
+        // A number that an agent hardly uses: no approval of a single call is looked for.
+        let key = CallKey {
+            session,
+            call: CallId(u64::MAX),
+        };
+        let fingerprint = digest::fingerprint(name.as_str(), arguments);
+        let verdict = Verdict::of(&self.judge(&key, name, arguments, &fingerprint));
+        let decision = self.present(&key, name, arguments, verdict);
+        self.send_explained(conn, id, decision.explained());
+    }
+
+    /// The smallest grant that would have let a remembered call through.
+    pub(crate) fn suggest(&self, key: &CallKey) -> Result<ControlReply, String> {
+        let _ = self.remembered(key).ok_or(NOT_REMEMBERED)?;
+        Err("not yet".to_owned())
+    }
+
+    fn remembered(&self, key: &CallKey) -> Option<&Remembered> {
+        self.accounts.get(&key.session.role)?.memory.find(key)
+    }
+
+    fn send_explained(
+        &mut self,
+        conn: ConnId,
+        id: u64,
+        (judgement, trace): (Judgement, Vec<TraceStatus>),
+    ) {
+        self.send_list(conn, self.newest(), id, trace, |trace| {
+            Message::ControlReply(ControlReply::Explained {
+                judgement: judgement.clone(),
+                trace,
+            })
+        });
+    }
+}
+
+const NOT_REMEMBERED: &str = "call: no decision about it is remembered: the newest of a role \
+    are, since the broker started";
