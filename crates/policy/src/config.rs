@@ -13,6 +13,7 @@ use crate::limits::MAX_TEXT;
 use crate::ruleset::Ruleset;
 
 mod broker;
+mod changes;
 mod constraints;
 mod examples;
 pub(crate) mod faults;

@@ -4,8 +4,8 @@ use proto::{Access, DenyReason, Timestamp};
 use serde_json::Value;
 
 use crate::decision::{Ask, Decision, Deny, Permit, Query, TraceLine};
+use crate::explain;
 use crate::grant::{Grant, Reading, Word};
-use crate::matcher::Fit;
 
 /// Decides over the candidates: grants whose roles, sessions and tools match, in file order.
 pub(crate) fn decide(
@@ -24,10 +24,7 @@ pub(crate) fn decide(
     for grant in candidates {
         let heard = Heard::of(grant, query, arguments.as_ref());
         if let Some(trace) = trace.as_deref_mut() {
-            trace.push(TraceLine {
-                grant: grant.id.clone(),
-                what: heard.in_words(),
-            });
+            trace.push(explain::heard(&heard, query, arguments.as_ref()));
         }
         tally.add(heard);
     }
@@ -82,10 +79,7 @@ fn is_spent(grant: &Grant, query: &Query<'_>) -> bool {
 fn unreadable(candidates: &[&Grant], trace: Option<&mut Vec<TraceLine>>) -> Decision {
     if let Some(trace) = trace {
         trace.clear();
-        trace.extend(candidates.iter().map(|grant| TraceLine {
-            grant: grant.id.clone(),
-            what: "not read: the arguments are no JSON object without duplicate keys".to_owned(),
-        }));
+        trace.extend(candidates.iter().map(|grant| explain::unread(grant)));
     }
     match candidates.iter().find(|grant| grant.effect == Word::Deny) {
         Some(grant) => deny(DenyReason::DeniedByGrant, Some(grant)),
@@ -102,16 +96,16 @@ fn deny(reason: DenyReason, grant: Option<&Grant>) -> Decision {
 
 /// One candidate, and all that counts of it.
 #[derive(Debug, Clone, Copy)]
-struct Heard<'g> {
-    grant: &'g Grant,
-    reading: Reading,
-    word: Word,
-    spent: bool,
-    expired: Option<Timestamp>,
+pub(crate) struct Heard<'g> {
+    pub(crate) grant: &'g Grant,
+    pub(crate) reading: Reading,
+    pub(crate) word: Word,
+    pub(crate) spent: bool,
+    pub(crate) expired: Option<Timestamp>,
 }
 
 impl<'g> Heard<'g> {
-    fn of(grant: &'g Grant, query: &Query<'_>, arguments: Option<&Value>) -> Self {
+    pub(crate) fn of(grant: &'g Grant, query: &Query<'_>, arguments: Option<&Value>) -> Self {
         Heard {
             grant,
             reading: grant.read(arguments),
@@ -121,51 +115,12 @@ impl<'g> Heard<'g> {
         }
     }
 
-    fn permits(&self) -> bool {
+    pub(crate) fn permits(&self) -> bool {
         self.grant.permits(self.reading)
     }
 
-    fn applies(&self) -> bool {
+    pub(crate) fn applies(&self) -> bool {
         self.grant.applies(self.reading)
-    }
-
-    /// For `explain`: why it counts or falls. Says nothing of the arguments' values.
-    fn in_words(&self) -> String {
-        let grant = self.grant;
-        if self.reading.excused {
-            return "falls: its unless matches".to_owned();
-        }
-        match self.reading.fit {
-            Fit::Differs => return "falls: its where does not match".to_owned(),
-            Fit::Unclear if grant.effect == Word::Allow => {
-                return "falls: its where cannot be evaluated".to_owned();
-            }
-            Fit::Unclear => {
-                return format!(
-                    "applies, because its where cannot be evaluated: {}",
-                    self.word
-                );
-            }
-            Fit::Matches => {}
-        }
-        match grant.effect {
-            Word::Deny => "applies: deny".to_owned(),
-            Word::Ask if !self.reading.covered => {
-                format!(
-                    "applies without permitting, the arguments hold more than its where names: {}",
-                    self.word
-                )
-            }
-            Word::Ask => format!("applies and permits: {}", self.word),
-            Word::Allow if !self.reading.covered => {
-                "falls: the arguments hold more than its where names".to_owned()
-            }
-            Word::Allow if self.spent => "falls: its uses are spent".to_owned(),
-            Word::Allow => match self.expired {
-                Some(at) => format!("falls: expired at {at} ms"),
-                None => format!("permits: {}", self.word),
-            },
-        }
     }
 }
 

@@ -127,6 +127,19 @@ impl Ask {
 pub struct TraceLine {
     /// Which grant.
     pub grant: GrantId,
+    /// How it stands to the call.
+    pub standing: Standing,
     /// What became of it, in plain words; no value from the arguments.
     pub what: String,
+}
+
+/// How a grant stands to a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Its roles, sessions or tools leave the call out.
+    Elsewhere,
+    /// It is for such calls, and says nothing of this one.
+    Falls,
+    /// It has a say.
+    Counts,
 }

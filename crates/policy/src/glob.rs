@@ -64,6 +64,13 @@ impl NameGlob {
     }
 }
 
+/// Equal texts compile to equal globs.
+impl PartialEq for NameGlob {
+    fn eq(&self, other: &NameGlob) -> bool {
+        self.text == other.text
+    }
+}
+
 /// A glob over a value of the arguments.
 #[derive(Debug, Clone)]
 pub(crate) struct ValueGlob {
@@ -106,6 +113,20 @@ impl ValueGlob {
             glob: compile(text, true)?,
             paths,
         })
+    }
+
+    /// As it was written.
+    pub(crate) fn as_str(&self) -> &str {
+        self.glob.glob().glob()
+    }
+
+    /// What a value must be before it can be judged, in words.
+    pub(crate) fn wants(&self) -> &'static str {
+        match self.paths {
+            Paths::Any => "text",
+            Paths::Clean => "a path without `.`, `..` and empty parts",
+            Paths::Absolute => "an absolute path without `.`, `..` and empty parts",
+        }
     }
 
     /// Whether it matches; `None` where the glob is over paths and the value is no clean one.

@@ -156,9 +156,7 @@ impl Grant {
             word = word.min(self.above_max);
         }
         if label.untrusted {
-            let harmless = tool.effects == Effects::Read && !tool.egress;
-            let default = if harmless { Word::Allow } else { Word::Ask };
-            word = word.min(self.untrusted.unwrap_or(default));
+            word = word.min(self.word_untrusted(tool));
         }
         // A declared `read` tool that an offer tightened may bring a grant here that names nobody.
         if word == Word::Ask && self.terms.approvers.is_empty() {
@@ -168,8 +166,15 @@ impl Grant {
         }
     }
 
+    /// What an untrusted session gets at most.
+    pub(crate) fn word_untrusted(&self, tool: &EffectiveTool) -> Word {
+        let harmless = tool.effects == Effects::Read && !tool.egress;
+        let default = if harmless { Word::Allow } else { Word::Ask };
+        self.untrusted.unwrap_or(default)
+    }
+
     /// A `max_class` over the tool's clearance counts only where the tool is named without a glob.
-    fn highest_class(&self, tool: &EffectiveTool) -> DataClass {
+    pub(crate) fn highest_class(&self, tool: &EffectiveTool) -> DataClass {
         match self.max_class {
             None => tool.clearance,
             Some(class) if class <= tool.clearance => class,

@@ -1,12 +1,14 @@
 //! The host of a URL, where every reader of the URL sees the same one. The WHATWG parser repairs
 //! much; what it had to repair is not judged, because another parser may go elsewhere.
 
+use std::fmt;
+
 use url::{Host, Url};
 
 use crate::limits::MAX_PATTERN;
 
 /// A host, or with `*.` before it all hosts below it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct HostPattern {
     host: Host<String>,
     below: bool,
@@ -41,6 +43,13 @@ impl HostPattern {
                 .is_some_and(|front| !front.is_empty()),
             (pattern, host) => !self.below && pattern == host,
         })
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.below { "*." } else { "" })?;
+        self.host.fmt(f)
     }
 }
 

@@ -5,21 +5,26 @@ pub mod decision;
 pub mod embedded;
 pub mod limits;
 pub mod ruleset;
+pub mod suggest;
 
 mod canonical;
 mod decide;
+mod explain;
 mod glob;
 mod grant;
 mod host;
 mod matcher;
 mod number;
 mod path;
+mod pins;
 mod pointer;
 mod remarks;
 mod tool;
+mod words;
 
 pub use config::{
     Config, ConfigError, Fault, LabelScope, OfferRule, Pin, Quota, Role, RoleKind, Settings,
 };
-pub use decision::{Ask, AskingGrant, Decision, Deny, Permit, Pins, Query};
+pub use decision::{Ask, AskingGrant, Decision, Deny, Permit, Pins, Query, Standing, TraceLine};
 pub use ruleset::{EffectiveTool, GrantView, Ruleset, ToolFloor};
+pub use suggest::{Proposal, Restriction, Suggestion, suggest};

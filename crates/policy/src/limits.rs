@@ -49,3 +49,5 @@ pub const MAX_FRAME: u64 = 64 << 20;
 pub const MAX_CONCURRENCY: u64 = 65_536;
 /// Bytes of a socket's path: what `sockaddr_un` holds, and its NUL.
 pub const MAX_SOCKET_PATH: usize = 107;
+/// Lines that tell what a reload changes.
+pub const MAX_CHANGES: usize = 20;

@@ -74,8 +74,44 @@ impl Matcher {
     }
 }
 
+/// Equal matchers match the same values; unequal ones may.
+impl PartialEq for Matcher {
+    fn eq(&self, other: &Matcher) -> bool {
+        match (self, other) {
+            (Matcher::OneOf(a), Matcher::OneOf(b)) => a == b,
+            (Matcher::Glob(a), Matcher::Glob(b)) => a.as_str() == b.as_str(),
+            (Matcher::Regex(a), Matcher::Regex(b)) => a.as_str() == b.as_str(),
+            (Matcher::Under(a), Matcher::Under(b)) => a == b,
+            (Matcher::Host(a), Matcher::Host(b)) => a == b,
+            (
+                Matcher::Range { min, max },
+                Matcher::Range {
+                    min: low,
+                    max: high,
+                },
+            ) => (min, max) == (low, high),
+            (Matcher::MaxLen(a), Matcher::MaxLen(b)) => a == b,
+            (Matcher::Any, Matcher::Any) => true,
+            (Matcher::Each(a), Matcher::Each(b)) | (Matcher::Some(a), Matcher::Some(b)) => a == b,
+            (
+                Matcher::OneOf(_)
+                | Matcher::Glob(_)
+                | Matcher::Regex(_)
+                | Matcher::Under(_)
+                | Matcher::Host(_)
+                | Matcher::Range { .. }
+                | Matcher::MaxLen(_)
+                | Matcher::Any
+                | Matcher::Each(_)
+                | Matcher::Some(_),
+                _,
+            ) => false,
+        }
+    }
+}
+
 /// A pointer and what must stand there.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Constraint {
     pub(crate) pointer: Pointer,
     /// Whether nothing at all may stand there too.
@@ -84,7 +120,7 @@ pub(crate) struct Constraint {
 }
 
 impl Constraint {
-    fn fit(&self, arguments: &Value) -> Fit {
+    pub(crate) fn fit(&self, arguments: &Value) -> Fit {
         match self.pointer.resolve(arguments) {
             Some(value) => self.matcher.fit(value),
             None if self.optional => Fit::Matches,
@@ -94,13 +130,23 @@ impl Constraint {
 }
 
 /// A `where` or an `unless`: never empty.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Constraints(pub(crate) Vec<Constraint>);
 
 impl Constraints {
     /// All must match: one that differs settles it, else one that is unclear does.
     pub(crate) fn fit(&self, arguments: &Value) -> Fit {
         all(self.0.iter().map(|constraint| constraint.fit(arguments)))
+    }
+
+    /// The constraint that [`Constraints::fit`] is not `Matches` for: the first that differs, else
+    /// the first that is unclear.
+    pub(crate) fn misfit(&self, arguments: &Value) -> Option<(&Constraint, Fit)> {
+        let find = |fit| {
+            let found = self.0.iter().find(|one| one.fit(arguments) == fit);
+            found.map(|constraint| (constraint, fit))
+        };
+        find(Fit::Differs).or_else(|| find(Fit::Unclear))
     }
 
     /// Whether every leaf of the arguments lies at or below a pointer that is named here.

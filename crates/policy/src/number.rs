@@ -2,6 +2,7 @@
 //! value here, so that nothing is decided on a number that a runner might read differently.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use serde_json::Number;
 
@@ -49,6 +50,17 @@ impl Exact {
             (Exact::Frac(a), Exact::Frac(b)) => a.total_cmp(&b),
             (Exact::Int(a), Exact::Frac(b)) => int_to_frac(a, b),
             (Exact::Frac(a), Exact::Int(b)) => int_to_frac(b, a).reverse(),
+        }
+    }
+}
+
+/// As JSON and TOML read it back.
+impl fmt::Display for Exact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exact::Int(int) => int.fmt(f),
+            // The shortest that is read back as the same double; it has a point or an exponent.
+            Exact::Frac(frac) => write!(f, "{frac:?}"),
         }
     }
 }

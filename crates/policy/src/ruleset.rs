@@ -12,6 +12,7 @@ use crate::config::people::Context;
 use crate::config::syntax;
 use crate::decide;
 use crate::decision::{Ask, Decision, Query, TraceLine};
+use crate::explain;
 use crate::grant::{Grant, Miss, Word};
 use crate::limits::{MAX_GRANTS, MAX_TEXT};
 use crate::remarks;
@@ -24,7 +25,7 @@ pub use crate::tool::{EffectiveTool, ToolFloor};
 pub struct Ruleset {
     tools: Arc<BTreeMap<ToolName, ToolFloor>>,
     offers: Arc<[OfferFloor]>,
-    context: Arc<Context>,
+    pub(crate) context: Arc<Context>,
     /// In file order, those of run time last.
     grants: Vec<Arc<Grant>>,
     /// For each tool that something names without a glob: the grants that match it, in order.
@@ -92,15 +93,7 @@ impl Ruleset {
             if let Some(line) = heard.next_if(|line| line.grant == grant.id) {
                 return line;
             }
-            let what = match miss(grant, query) {
-                Some(Miss::Role) => "falls: not for this role",
-                Some(Miss::Session) => "falls: not for this session",
-                Some(Miss::Tool) | None => "falls: not for this tool",
-            };
-            TraceLine {
-                grant: grant.id.clone(),
-                what: what.to_owned(),
-            }
+            explain::elsewhere(grant, miss(grant, query))
         };
         (decision, self.grants.iter().map(line).collect())
     }
@@ -230,7 +223,12 @@ impl Ruleset {
         remarks::remarks(self, &grants, kind)
     }
 
-    fn candidates<'r>(&'r self, query: &Query<'_>) -> impl Iterator<Item = &'r Grant> {
+    /// Every grant, in file order, those of run time last.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Grant> {
+        self.grants.iter().map(Arc::as_ref)
+    }
+
+    pub(crate) fn candidates<'r>(&'r self, query: &Query<'_>) -> impl Iterator<Item = &'r Grant> {
         let (role, session) = (query.role.as_str(), query.session.as_str());
         let name = query.tool.name.as_str();
         let indexed = self.index.get(name);

@@ -65,7 +65,7 @@ impl Asked {
         }
     }
 
-    fn query<T>(
+    pub(crate) fn query<T>(
         &self,
         ruleset: &Ruleset,
         tool: &str,

@@ -5,9 +5,13 @@ mod access;
 #[cfg(test)]
 mod ask;
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
 mod default;
 #[cfg(test)]
 mod example;
+#[cfg(test)]
+mod explain;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
@@ -28,5 +32,7 @@ mod remarks;
 mod runtime;
 #[cfg(test)]
 mod small;
+#[cfg(test)]
+mod suggest;
 #[cfg(test)]
 mod tools;

@@ -214,12 +214,12 @@ fn explain_tells_of_every_grant_and_of_no_value() {
     assert_eq!(
         trace,
         [
-            "docs: permits: allow",
-            "no-keys: falls: its where does not match",
-            "notes: falls: not for this tool",
-            "inbox: falls: not for this tool",
-            "mail-inside: falls: not for this tool",
-            "mail-outside: falls: not for this tool",
+            "docs: permits: it says allow",
+            "no-keys: falls: its `where` wants `/path` to match the glob `/**/*.pem`, and what stands there is something else",
+            "notes: falls: its `tools` do not name this tool",
+            "inbox: falls: its `tools` do not name this tool",
+            "mail-inside: falls: its `tools` do not name this tool",
+            "mail-outside: falls: its `tools` do not name this tool",
         ]
     );
 }
