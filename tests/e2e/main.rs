@@ -22,6 +22,8 @@ mod harness;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod insight;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod offers;

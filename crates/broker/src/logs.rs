@@ -112,6 +112,13 @@ pub fn faults(event: &'static str, text: &str) {
     }
 }
 
+/// What a reload changed, a line each.
+pub fn changes(changes: &[String]) {
+    for change in changes {
+        tracing::info!(event = "configuration_changed", detail = change.as_str());
+    }
+}
+
 /// Says what a reviewer of the configuration should know.
 pub fn warnings(warnings: &[String]) {
     for warning in warnings {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use policy::{Deny, EffectiveTool, Permit, Query, Ruleset};
+use policy::{Deny, EffectiveTool, Permit, Query, Restriction, Ruleset, Suggestion};
 use proto::control::{Decided, Judgement, TraceStatus};
 use proto::{
-    ApprovalId, CallId, ControlReply, DenyReason, Digest, GrantId, Label, Message, RoleKind,
-    Timestamp, ToolName,
+    Access, ApprovalId, CallId, ControlReply, DenyReason, Digest, GrantId, Label, Message,
+    RoleKind, Timestamp, ToolName,
 };
 
 use crate::digest;
@@ -87,12 +87,16 @@ impl Remembered {
     }
 
     fn explained(&self) -> (Judgement, Vec<TraceStatus>) {
-        let trace = match self.query() {
-            Some(query) => self.ruleset.explain(&query).1,
-            None => Vec::new(),
+        let (rules, trace) = match self.query() {
+            Some(query) => {
+                let (decision, trace) = self.ruleset.explain(&query);
+                (decision.in_words(), trace)
+            }
+            None => (NO_TOOL.to_owned(), Vec::new()),
         };
         let trace = trace.into_iter().map(|line| TraceStatus {
             grant: line.grant,
+            standing: standing(line.standing),
             what: line.what,
         });
         let judgement = Judgement {
@@ -104,10 +108,7 @@ impl Remembered {
             reason: self.verdict.reason().to_owned(),
             grant: self.verdict.grant(),
             approval: self.verdict.approval(),
-            words: match self.tool {
-                Some(_) => self.verdict.words(),
-                None => "denied: no tool of that name is declared, and nobody may offer it".into(),
-            },
+            words: self.verdict.words(&rules),
         };
         (judgement, trace.collect())
     }
@@ -172,37 +173,30 @@ impl Verdict {
         approval.map(ApprovalId::to_string).unwrap_or_default()
     }
 
-    fn words(&self) -> String {
+    /// The decision in a sentence; `rules` is what the ruleset alone says.
+    fn words(&self, rules: &str) -> String {
         match self {
             Verdict::Permit {
-                grant,
-                approval: None,
-            } => format!("permitted by grant `{grant}`"),
-            Verdict::Permit {
-                grant,
                 approval: Some(approval),
-            } => format!("permitted by grant `{grant}` and approval {approval}"),
+                ..
+            } => format!("permitted by approval {approval}; the rules alone: {rules}"),
             Verdict::Ask {
                 approval: Some(approval),
-            } => format!("a person must approve it first: approval {approval}"),
-            Verdict::Ask { approval: None } => "a person must approve it first".to_owned(),
-            Verdict::Deny { reason, grant } => denied(*reason, grant.as_ref()),
+            } => format!("approval {approval} waits for a person; {rules}"),
+            Verdict::Deny {
+                reason: DenyReason::ApprovalRefused,
+                ..
+            } => format!("denied: a person said no; the rules alone: {rules}"),
+            Verdict::Deny {
+                reason: DenyReason::ApprovalExpired,
+                ..
+            } => format!(
+                "denied: nobody answered in time, or nobody could be asked; the rules alone: {rules}"
+            ),
+            Verdict::Permit { approval: None, .. }
+            | Verdict::Ask { approval: None }
+            | Verdict::Deny { .. } => rules.to_owned(),
         }
-    }
-}
-
-fn denied(reason: DenyReason, grant: Option<&GrantId>) -> String {
-    let why = match reason {
-        DenyReason::NoGrant => "no grant permits it",
-        DenyReason::GrantExpired => "what would permit it has expired",
-        DenyReason::TaintTooHigh => "the session has seen what must not go there",
-        DenyReason::DeniedByGrant => "a deny applies",
-        DenyReason::ApprovalRefused => "a person said no",
-        DenyReason::ApprovalExpired => "nobody answered in time, or nobody could be asked",
-    };
-    match grant {
-        Some(grant) => format!("denied: {why} (grant `{grant}`)"),
-        None => format!("denied: {why}"),
     }
 }
 
@@ -284,10 +278,28 @@ impl Engine {
         self.send_explained(conn, id, decision.explained());
     }
 
-    /// The smallest grant that would have let a remembered call through.
+    /// The smallest grant that would let a remembered call through now.
+    ///
+    /// # Errors
+    /// In words: no decision about it is remembered, or there is no such tool.
     pub(crate) fn suggest(&self, key: &CallKey) -> Result<ControlReply, String> {
-        let _ = self.remembered(key).ok_or(NOT_REMEMBERED)?;
-        Err("not yet".to_owned())
+        let held = self.remembered(key).ok_or(NOT_REMEMBERED)?;
+        let tool = self.effective_tool(held.name.as_str());
+        let tool = tool.ok_or("call: no grant helps: its tool is not declared")?;
+        let suggestion = policy::suggest(
+            &self.ruleset,
+            &Query {
+                role: &key.session.role,
+                session: &key.session.session,
+                tool: &tool,
+                arguments: &held.arguments,
+                label: self.deciding(&key.session),
+                now: self.now,
+                uses: &self.uses,
+            },
+        );
+        let (grant, notes) = in_lines(suggestion);
+        Ok(ControlReply::Suggested { grant, notes })
     }
 
     fn remembered(&self, key: &CallKey) -> Option<&Remembered> {
@@ -311,3 +323,66 @@ impl Engine {
 
 const NOT_REMEMBERED: &str = "call: no decision about it is remembered: the newest of a role \
     are, since the broker started";
+
+const NO_TOOL: &str = "denied: no tool of that name is declared, and nobody may offer it";
+
+fn standing(standing: policy::Standing) -> proto::control::Standing {
+    match standing {
+        policy::Standing::Elsewhere => proto::control::Standing::Elsewhere,
+        policy::Standing::Falls => proto::control::Standing::Falls,
+        policy::Standing::Counts => proto::control::Standing::Counts,
+    }
+}
+
+/// A suggestion as the grant's lines and what to know of it.
+fn in_lines(suggestion: Suggestion) -> (String, Vec<String>) {
+    let nothing = |notes| (String::new(), notes);
+    match suggestion {
+        Suggestion::Permitted { grant } => {
+            nothing(vec![format!("it runs already, by grant `{grant}`")])
+        }
+        Suggestion::Grant(proposal) => {
+            let answer = match proposal.answer {
+                Access::Allow => "permits exactly this call, once, within the hour",
+                Access::Ask => "asks a person about exactly this call, within the hour",
+            };
+            let mut notes = vec![answer.to_owned()];
+            notes.extend(proposal.notes);
+            (proposal.toml, notes)
+        }
+        Suggestion::Wider { proposal, pointers } => {
+            let mut notes = vec!["permits more than this call:".to_owned()];
+            notes.extend(
+                pointers
+                    .into_iter()
+                    .map(|(at, what)| format!("`{at}`: {what}")),
+            );
+            notes.extend(proposal.notes);
+            (proposal.toml, notes)
+        }
+        Suggestion::Asked { by } => nothing(standing_in_the_way(
+            "a person is asked: approve it, or end the asking",
+            by,
+        )),
+        Suggestion::Restricted { by } => nothing(standing_in_the_way(
+            "no further grant helps: these say no, whatever else is granted",
+            by,
+        )),
+        Suggestion::Impossible { why } => nothing(vec![format!(
+            "no grant can be written for exactly this call: {why}"
+        )]),
+    }
+}
+
+fn standing_in_the_way(what: &str, by: Vec<Restriction>) -> Vec<String> {
+    let mut notes = vec![what.to_owned()];
+    for restriction in by {
+        notes.push(format!(
+            "grant `{}`: {}",
+            restriction.grant, restriction.instead
+        ));
+        let lines = restriction.lines.unwrap_or_default();
+        notes.extend(lines.lines().map(|line| format!("    {line}")));
+    }
+    notes
+}

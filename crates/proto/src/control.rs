@@ -301,8 +301,23 @@ impl Decided {
 pub struct TraceStatus {
     /// Which grant.
     pub grant: GrantId,
-    /// Whether it spoke, and if not, why it fell.
+    /// Whether it had a say.
+    pub standing: Standing,
+    /// What it said, or why it fell.
     pub what: String,
+}
+
+/// Whether a grant had a say in a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// It is for other roles, sessions or tools.
+    Elsewhere,
+    /// It is for such calls, and says nothing of this one.
+    Falls,
+    /// It has a say.
+    Counts,
 }
 
 /// Something that happened: the fields of a log line. Those that do not apply are empty or 0.

@@ -64,6 +64,7 @@ impl Reactor {
             // What was bound for it is unlinked again as `reloaded` goes.
             return self.refuse_reload(request, why);
         }
+        let changes = config.changes_from(&self.loaded.config);
         self.loaded = reloaded.loaded;
         self.pace.set(Pace::of(&config.settings));
         self.doors.keep_only(&config);
@@ -76,6 +77,7 @@ impl Reactor {
         for (role, listener, file) in reloaded.sockets {
             self.doors.open(&self.lobby, role, listener, file);
         }
+        logs::changes(&changes);
         logs::warnings(&self.loaded.warnings);
         tracing::info!(
             event = "configuration_taken",

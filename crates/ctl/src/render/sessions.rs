@@ -28,8 +28,8 @@ pub(super) fn all(sessions: &[SessionStatus], now: u64) -> String {
             session.in_flight,
             used(session, now)
         );
-        if !session.went_into.is_empty() {
-            let _ = write!(out, "; went into {}", printable::text(&session.went_into));
+        if let Some(end) = end(session) {
+            let _ = write!(out, "; {end}");
         }
         out.push('\n');
     }
@@ -58,13 +58,22 @@ pub(super) fn one(
         used(session, now),
         session.in_flight
     );
-    if !session.went_into.is_empty() {
-        let _ = writeln!(out, "  went into  {}", printable::text(&session.went_into));
+    if let Some(end) = end(session) {
+        let _ = writeln!(out, "  ended      {end}");
     }
     for approval in standing {
         let _ = writeln!(out, "  {}", standing_line(approval, now));
     }
     out
+}
+
+/// How a session ended, if it did.
+fn end(session: &SessionStatus) -> Option<String> {
+    if !session.went_into.is_empty() {
+        Some(format!("went into {}", printable::text(&session.went_into)))
+    } else {
+        session.closed.then(|| "closed".to_owned())
+    }
 }
 
 fn standing_line(standing: &StandingStatus, now: u64) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, UNIX_EPOCH};
 
 use client::proto::Timestamp;
-use client::proto::control::{EventStatus, Judgement, TraceStatus};
+use client::proto::control::{EventStatus, Judgement, Standing, TraceStatus};
 
 use crate::printable;
 
@@ -17,16 +17,38 @@ pub(super) fn explained(judgement: &Judgement, trace: &[TraceStatus]) -> String 
     let _ = writeln!(out, "  label    {}", judgement.label);
     let _ = writeln!(out, "  decided  {}", at(judgement.at));
     let _ = writeln!(out, "  ruleset  {}", judgement.ruleset);
-    if !trace.is_empty() {
-        let _ = writeln!(out, "each grant, in order:");
+    for (standing, title) in [
+        (Standing::Counts, "these had a say:"),
+        (Standing::Falls, "these are for such calls, and fell:"),
+    ] {
+        grants(&mut out, title, trace, standing);
     }
-    let width = trace.iter().map(|line| line.grant.as_str().len()).max();
-    let width = width.unwrap_or(0).min(32);
-    for line in trace {
-        let what = printable::text(&line.what);
-        let _ = writeln!(out, "  {:<width$}  {what}", line.grant.as_str());
+    let elsewhere = trace
+        .iter()
+        .filter(|line| line.standing == Standing::Elsewhere);
+    let elsewhere: Vec<&str> = elsewhere.map(|line| line.grant.as_str()).collect();
+    if !elsewhere.is_empty() {
+        let _ = writeln!(
+            out,
+            "for other roles, sessions or tools: {}",
+            elsewhere.join(", ")
+        );
     }
     out
+}
+
+fn grants(out: &mut String, title: &str, trace: &[TraceStatus], standing: Standing) {
+    let mut lines = trace
+        .iter()
+        .filter(|line| line.standing == standing)
+        .peekable();
+    if lines.peek().is_some() {
+        let _ = writeln!(out, "{title}");
+    }
+    for line in lines {
+        let what = printable::text(&line.what);
+        let _ = writeln!(out, "  {}: {what}", line.grant);
+    }
 }
 
 /// A grant as it can be pasted, the notes as comments above it.

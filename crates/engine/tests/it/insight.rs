@@ -317,3 +317,50 @@ fn a_tail_that_does_not_read_costs_nothing_more_and_is_told_what_it_missed() {
     );
     assert!(missed[1..].iter().all(|missed| *missed == 0), "{missed:?}");
 }
+
+fn suggest(w: &mut World, admin: ConnId, call: u64) -> (String, Vec<String>) {
+    let control = Control::Suggest {
+        role: "bot".try_into().unwrap(),
+        session: session("s"),
+        call: CallId(call),
+    };
+    match ask(w, admin, control).unwrap().remove(0) {
+        ControlReply::Suggested { grant, notes } => (grant, notes),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_suggested_grant_lets_the_denied_call_through_and_no_other() {
+    let mut w = World::new();
+    let (bot, files, admin) = (
+        w.plain("bot", 1),
+        w.plain("files", 2),
+        w.connect("admin", 0),
+    );
+    w.call(bot, "s", 1, "send", TO_X);
+    let wire = w.requests(files)[0].0;
+    w.result(files, wire, "sent", DataClass::Confidential);
+    w.call(bot, "s", 2, "send", TO_X);
+    let (grant, notes) = suggest(&mut w, admin, 2);
+    assert!(!grant.is_empty(), "{notes:?}");
+    let reason = "a test".to_owned();
+    ask(&mut w, admin, Control::Grant { grant, reason }).unwrap();
+    w.call(bot, "s", 3, "send", r#"{"to":"y","text":"hi"}"#);
+    assert!(w.requests(files).is_empty(), "another call goes through");
+    w.call(bot, "s", 4, "send", TO_X);
+    assert_eq!(w.requests(files).len(), 1);
+}
+
+#[test]
+fn where_a_deny_applies_no_grant_is_suggested_and_the_deny_is_named() {
+    let mut w = World::new();
+    let (bot, admin) = (w.plain("bot", 1), w.connect("admin", 0));
+    w.call(bot, "s", 1, "read", r#"{"path":"/a/key.pem"}"#);
+    let (grant, notes) = suggest(&mut w, admin, 1);
+    assert!(grant.is_empty(), "{grant}");
+    assert!(
+        notes.iter().any(|note| note.contains("no-keys")),
+        "{notes:?}"
+    );
+}

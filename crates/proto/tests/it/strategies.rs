@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use proptest::{collection::vec, sample::select};
 use proto::control::{
-    Decided, EventStatus, GrantStatus, Judgement, RoleStatus, SessionStatus, StandingStatus,
-    ToolState, ToolStatus, TraceStatus,
+    Decided, EventStatus, GrantStatus, Judgement, RoleStatus, SessionStatus, Standing,
+    StandingStatus, ToolState, ToolStatus, TraceStatus,
 };
 use proto::*;
 
@@ -277,8 +277,11 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn trace_status()(grant in grant(), what in text()) -> TraceStatus {
-        TraceStatus { grant, what }
+    fn trace_status()(
+        grant in grant(), what in text(),
+        standing in select(vec![Standing::Elsewhere, Standing::Falls, Standing::Counts]),
+    ) -> TraceStatus {
+        TraceStatus { grant, standing, what }
     }
 }
 
