@@ -18,6 +18,8 @@ mod failures;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
+mod grants;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod identity;
