@@ -1,16 +1,14 @@
 //! `rolebroker approve` and `rolebroker refuse`.
 
-use crate::out;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
-
 use client::proto::{ApprovalId, ApprovalRequest, ApprovalSettled, ListApprovals, Outcome};
 use client::{Approver, Scope};
 
 use crate::approvals::SOFTWARE;
 use crate::call::now;
-use crate::cli::{ApproveArgs, Place, RefuseArgs};
+use crate::cli::{ApproveArgs, Place, RefuseArgs, ScopeArg};
 use crate::exit::{self, Exit, NotDone, Usage};
-use crate::render;
+use crate::terminal::Terminal;
+use crate::{out, pager, render};
 
 /// Approves exactly what it shows.
 ///
@@ -24,12 +22,9 @@ pub async fn approve(place: &Place, args: ApproveArgs) -> anyhow::Result<Exit> {
             Usage("this approval can cover this call only: leave out --scope".to_owned()).into(),
         );
     }
-    if !place.json {
-        out::text(&render::request(&request, now()));
-        if !args.yes && std::io::stdin().is_terminal() && !ask("approve this call?").await? {
-            out::line("not answered; it still waits");
-            return Ok(exit::NOT_DONE);
-        }
+    if !has_seen(place, &args, &request).await? {
+        out::line("not answered; it still waits");
+        return Ok(exit::NOT_DONE);
     }
     let settled = approver.approve(&request, scope, args.comment).await?;
     told(
@@ -38,6 +33,53 @@ pub async fn approve(place: &Place, args: ApproveArgs) -> anyhow::Result<Exit> {
         &settled,
         &[Outcome::Approved, Outcome::Counted],
     )
+}
+
+/// Whether a person saw the request whole and says yes, or names the digest of what was read before.
+async fn has_seen(
+    place: &Place,
+    args: &ApproveArgs,
+    request: &ApprovalRequest,
+) -> anyhow::Result<bool> {
+    if let Some(read) = &args.digest {
+        if *read != request.digest {
+            return Err(NotDone(format!(
+                "nothing is approved: {} does not ask for what you read, its digest is {}; read it with `rolebroker approvals`",
+                request.approval, request.digest
+            ))
+            .into());
+        }
+        if !place.json {
+            out::lines(&render::request(request, now(), out::WIDTH));
+        }
+        return Ok(true);
+    }
+    if place.json {
+        return Err(unread(request).into());
+    }
+    let Some(terminal) = Terminal::open()? else {
+        out::lines(&render::request(request, now(), out::WIDTH));
+        return Err(unread(request).into());
+    };
+    let question = match args.scope {
+        ScopeArg::Once => "approve this call?",
+        ScopeArg::Session => "approve this and more like it?",
+    };
+    let request = request.clone();
+    let asked = tokio::task::spawn_blocking(move || {
+        let lay = |width| render::request(&request, now(), width);
+        pager::shown_whole(&terminal, lay, question)
+    });
+    asked.await?
+}
+
+/// There is nobody to ask: what to type to approve just what was read.
+fn unread(request: &ApprovalRequest) -> Usage {
+    Usage(format!(
+        "nothing is approved: there is no terminal to show it on; once you have read it, \
+         here or with `rolebroker approvals --json`, add --digest {}",
+        request.digest
+    ))
 }
 
 /// Refuses.
@@ -89,20 +131,15 @@ fn told(
     })
 }
 
-/// Asks on the terminal; anything but y or yes is no.
+/// Asks on the terminal; anything but y or yes is no, and so is what was typed before.
 ///
 /// # Errors
 /// When the terminal cannot be read.
 pub(crate) async fn ask(question: &str) -> anyhow::Result<bool> {
-    out::text(&format!("{question} [y/N] "));
-    std::io::stdout().flush()?;
-    let line = tokio::task::spawn_blocking(|| {
-        let mut line = String::new();
-        std::io::stdin().lock().read_line(&mut line).map(|_| line)
-    });
-    let line = line.await??;
-    Ok(matches!(
-        line.trim().to_ascii_lowercase().as_str(),
-        "y" | "yes"
-    ))
+    let Some(terminal) = Terminal::open()? else {
+        return Ok(false);
+    };
+    let question = format!("{question} [y/N] ");
+    let answer = tokio::task::spawn_blocking(move || terminal.ask(&question)).await??;
+    Ok(matches!(answer.as_deref(), Some("y" | "yes")))
 }

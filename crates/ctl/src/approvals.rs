@@ -24,7 +24,7 @@ pub async fn run(place: &Place, args: ApprovalsArgs) -> anyhow::Result<Exit> {
         return Ok(exit::DONE);
     }
     for request in &all.pending {
-        out::text(&render::request(request, now()));
+        out::lines(&render::request(request, now(), out::WIDTH));
         out::line(&format!(
             "  answer     rolebroker approve {id}, or rolebroker refuse {id}",
             id = request.approval

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::Scope;
-use client::proto::{ApprovalId, RoleName, SessionId, ToolName};
+use client::proto::{ApprovalId, Digest, RoleName, SessionId, ToolName};
 
 mod operator;
 mod units;
@@ -69,7 +69,7 @@ pub enum Command {
     Call(CallArgs),
     /// Show the calls that wait for your answer
     Approvals(ApprovalsArgs),
-    /// Approve a call: exactly the one that is shown
+    /// Approve a call: exactly the one that is shown, whole, page by page
     Approve(ApproveArgs),
     /// Refuse a call
     Refuse(RefuseArgs),
@@ -148,9 +148,9 @@ pub struct ApproveArgs {
     /// A word that goes with the answer
     #[arg(long, default_value = "")]
     pub comment: String,
-    /// Do not ask again on a terminal
-    #[arg(long)]
-    pub yes: bool,
+    /// Do not show and ask: approve it if it is what has this digest, as `approvals --json` told
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<Digest>,
 }
 
 /// `refuse`.

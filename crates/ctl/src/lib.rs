@@ -11,11 +11,15 @@ pub mod demo;
 pub mod exit;
 pub mod explain;
 pub mod grant;
+pub mod layout;
+pub mod lookalike;
 pub mod out;
+mod pager;
 pub mod printable;
 pub mod render;
 pub mod steer;
 pub mod tail;
+mod terminal;
 pub mod whole;
 pub mod why;
 

@@ -4,6 +4,9 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+/// Columns of what is written to no terminal, or to one whose size does not matter.
+pub const WIDTH: usize = 79;
+
 /// Writes a text as it is.
 pub fn text(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -13,6 +16,11 @@ pub fn text(text: &str) {
 /// Writes a line.
 pub fn line(line: &str) {
     text(&format!("{line}\n"));
+}
+
+/// Writes lines.
+pub fn lines(lines: &[String]) {
+    text(&(lines.join("\n") + "\n"));
 }
 
 /// Writes a line of JSON in ASCII: what others wrote cannot steer the terminal of whoever looks.
