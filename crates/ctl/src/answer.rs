@@ -1,7 +1,11 @@
 //! `rolebroker approve` and `rolebroker refuse`.
 
-use client::proto::{ApprovalId, ApprovalRequest, ApprovalSettled, ListApprovals, Outcome};
-use client::{Approver, Scope};
+use std::time::Duration;
+
+use client::proto::{
+    ApprovalId, ApprovalRequest, ApprovalSettled, CallSettled, ListApprovals, Outcome,
+};
+use client::{Approver, Asked, Scope};
 
 use crate::approvals::SOFTWARE;
 use crate::call::now;
@@ -15,7 +19,7 @@ use crate::{out, pager, render};
 /// # Errors
 /// When there is no such approval, or the broker cannot be asked.
 pub async fn approve(place: &Place, args: ApproveArgs) -> anyhow::Result<Exit> {
-    let (approver, request) = find(place, &args.approval).await?;
+    let (mut approver, request) = find(place, &args.approval).await?;
     let scope = Scope::from(args.scope);
     if !request.scopes.contains(&scope) {
         return Err(
@@ -27,12 +31,53 @@ pub async fn approve(place: &Place, args: ApproveArgs) -> anyhow::Result<Exit> {
         return Ok(exit::NOT_DONE);
     }
     let settled = approver.approve(&request, scope, args.comment).await?;
-    told(
-        place,
-        &request,
-        &settled,
-        &[Outcome::Approved, Outcome::Counted],
-    )
+    if !place.json {
+        out::line(&render::settled(&settled));
+    }
+    let waits = settled.outcome == Outcome::Approved && args.wait > 0;
+    let ended = if waits {
+        let end = end(&mut approver, &request);
+        tokio::time::timeout(Duration::from_secs(args.wait), end)
+            .await
+            .ok()
+    } else {
+        None
+    };
+    if place.json {
+        let call = ended.and_then(Result::ok);
+        let shown = serde_json::json!({ "request": request, "settled": settled, "call": call });
+        out::json(&shown.to_string());
+    } else if waits {
+        out::line(&match ended {
+            Some(Ok(call)) => render::end(&call),
+            Some(Err(error)) => format!("how the call ends is not known: {error}"),
+            None => {
+                "the call has not ended yet; `rolebroker approvals --settled` shows how it does"
+                    .to_owned()
+            }
+        });
+    }
+    Ok(done(&settled, &[Outcome::Approved, Outcome::Counted]))
+}
+
+/// How the call ends that was approved.
+async fn end(
+    approver: &mut Approver,
+    request: &ApprovalRequest,
+) -> Result<CallSettled, client::Error> {
+    let is_it = |call: &CallSettled| call.approval == request.approval && call.call == request.call;
+    loop {
+        match approver.next().await? {
+            Asked::Ended(call) if is_it(&call) => return Ok(call),
+            Asked::Ended(_) | Asked::Request(_) | Asked::Settled(_) => {}
+            Asked::Missed(_) => {
+                let all = approver.list(ListApprovals { settled: true }).await?;
+                if let Some(call) = all.calls.into_iter().find(is_it) {
+                    return Ok(call);
+                }
+            }
+        }
+    }
 }
 
 /// Whether a person saw the request whole and says yes, or names the digest of what was read before.
@@ -89,7 +134,13 @@ fn unread(request: &ApprovalRequest) -> Usage {
 pub async fn refuse(place: &Place, args: RefuseArgs) -> anyhow::Result<Exit> {
     let (approver, request) = find(place, &args.approval).await?;
     let settled = approver.refuse(&request, args.comment).await?;
-    told(place, &request, &settled, &[Outcome::Refused])
+    if place.json {
+        let shown = serde_json::json!({ "request": request, "settled": settled });
+        out::json(&shown.to_string());
+    } else {
+        out::line(&render::settled(&settled));
+    }
+    Ok(done(&settled, &[Outcome::Refused]))
 }
 
 async fn find(place: &Place, id: &ApprovalId) -> anyhow::Result<(Approver, ApprovalRequest)> {
@@ -112,23 +163,12 @@ async fn find(place: &Place, id: &ApprovalId) -> anyhow::Result<(Approver, Appro
     .into())
 }
 
-fn told(
-    place: &Place,
-    request: &ApprovalRequest,
-    settled: &ApprovalSettled,
-    wanted: &[Outcome],
-) -> anyhow::Result<Exit> {
-    if place.json {
-        let shown = serde_json::json!({ "request": request, "settled": settled });
-        out::json(&shown.to_string());
-    } else {
-        out::line(&render::settled(settled));
-    }
-    Ok(if wanted.contains(&settled.outcome) {
+fn done(settled: &ApprovalSettled, wanted: &[Outcome]) -> Exit {
+    if wanted.contains(&settled.outcome) {
         exit::DONE
     } else {
         exit::NOT_DONE
-    })
+    }
 }
 
 /// Asks on the terminal; anything but y or yes is no, and so is what was typed before.

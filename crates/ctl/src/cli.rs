@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -135,6 +136,17 @@ pub struct ApprovalsArgs {
     /// Show those of the last hour too that were settled
     #[arg(long)]
     pub settled: bool,
+    /// Stay: show each call as it comes, and what becomes of it; with --json one object on each line
+    #[arg(long, conflicts_with = "settled")]
+    pub watch: bool,
+    /// Run this program for each call that comes, without a shell, with the request as one line of JSON on its
+    /// standard input. It is told, not asked: neither its output nor its exit code is an answer. At most 4 run at
+    /// once, each for 30 s; what goes wrong is said, and the watch goes on
+    #[arg(long, value_name = "PROGRAM", requires = "watch")]
+    pub exec: Option<PathBuf>,
+    /// What the program of --exec gets as its arguments, behind --
+    #[arg(value_name = "ARGUMENT", last = true, requires = "exec")]
+    pub exec_args: Vec<OsString>,
 }
 
 /// `approve`.
@@ -151,6 +163,9 @@ pub struct ApproveArgs {
     /// Do not show and ask: approve it if it is what has this digest, as `approvals --json` told
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<Digest>,
+    /// Wait so many seconds for the call's end, to tell it; 0 not at all
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=86_400))]
+    pub wait: u64,
 }
 
 /// `refuse`.

@@ -11,6 +11,7 @@ pub mod demo;
 pub mod exit;
 pub mod explain;
 pub mod grant;
+mod hook;
 pub mod layout;
 pub mod lookalike;
 pub mod out;
@@ -20,6 +21,7 @@ pub mod render;
 pub mod steer;
 pub mod tail;
 mod terminal;
+mod watch;
 pub mod whole;
 pub mod why;
 

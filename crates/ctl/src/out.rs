@@ -9,8 +9,17 @@ pub const WIDTH: usize = 79;
 
 /// Writes a text as it is.
 pub fn text(text: &str) {
+    let _ = try_text(text);
+}
+
+/// Writes a text as it is, for who must know when nobody reads any more.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn try_text(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }
 
 /// Writes a line.

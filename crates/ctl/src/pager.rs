@@ -3,6 +3,7 @@
 use std::io;
 
 use crate::exit::Usage;
+use crate::out;
 use crate::terminal::{Size, Terminal};
 
 /// On a smaller terminal nothing can be read, and so nothing is asked.
@@ -31,14 +32,14 @@ pub(crate) fn shown_whole(
         let now = terminal.size()?;
         if now != size {
             (size, all, at) = (now, pages(&lay, now)?, 0);
-            terminal.write("the terminal has another size now; from the beginning:\n")?;
+            out::try_text("the terminal has another size now; from the beginning:\n")?;
         }
         let Some(page) = all.get(at) else {
             return Ok(false);
         };
-        terminal.write(page)?;
+        out::try_text(page)?;
         if all.len() > 1 {
-            terminal.write(&format!("-- page {} of {} --\n", at + 1, all.len()))?;
+            out::try_text(&format!("-- page {} of {} --\n", at + 1, all.len()))?;
         }
         let step = if at + 1 < all.len() {
             between(terminal)?

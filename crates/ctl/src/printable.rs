@@ -44,6 +44,11 @@ pub fn lines(text: &str) -> String {
     escape(text, &[LINES, &[('\\', "\\\\")]].concat())
 }
 
+/// A message of ours, in which what others wrote is escaped already, or was not foreseen: lines and backslashes stay.
+pub fn message(text: &str) -> String {
+    escape(text, LINES)
+}
+
 /// A text as a string literal without its quotes: as [`text`], with `\"`, `\n`, `\r` and `\t`.
 pub fn literal(text: &str) -> String {
     const LITERAL: &[(char, &str)] = &[

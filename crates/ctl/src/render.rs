@@ -13,7 +13,7 @@ mod sessions;
 mod tools;
 mod why;
 
-pub use approval::{request, settled};
+pub use approval::{call_settled, end, request, settled};
 pub use tools::definition;
 pub use why::event;
 

@@ -1,10 +1,12 @@
 //! The terminal that a person sits at: its size, and questions that nobody can answer before they are asked.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _};
 use std::os::fd::AsFd as _;
 
 use rustix::termios::{QueueSelector, tcdrain, tcflush, tcgetwinsize};
+
+use crate::out;
 
 /// Of a line that is typed, so many bytes are read; the kernel takes no longer ones.
 const MAX_LINE: usize = 4096;
@@ -59,16 +61,6 @@ impl Terminal {
         })
     }
 
-    /// Writes a text; unlike [`crate::out`] it tells when that did not get out.
-    ///
-    /// # Errors
-    /// When the terminal is gone.
-    pub(crate) fn write(&self, text: &str) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        out.write_all(text.as_bytes())?;
-        out.flush()
-    }
-
     /// Asks, once all that was written is on the screen, and waits for a line. What was typed before counts for
     /// nothing. The answer without spaces around it, in small letters; `None` at the end of the input.
     ///
@@ -77,7 +69,7 @@ impl Terminal {
     pub(crate) fn ask(&self, question: &str) -> io::Result<Option<String>> {
         tcdrain(io::stdout())?;
         tcflush(&self.input, QueueSelector::IFlush)?;
-        self.write(question)?;
+        out::try_text(question)?;
         let mut line = Vec::new();
         let mut some = [0; MAX_LINE];
         while !line.ends_with(b"\n") && line.len() < MAX_LINE {

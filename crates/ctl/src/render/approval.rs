@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use client::Scope;
-use client::proto::{ApprovalRequest, ApprovalSettled, Outcome};
+use client::proto::{ApprovalRequest, ApprovalSettled, CallEnd, CallSettled, Outcome};
+use client::{DenyReason, FailureCode, Scope};
 
 use super::lapses;
 use crate::layout::{self, count, field};
-use crate::printable;
+use crate::{explain, printable};
 
 /// How far in the arguments stand.
 const IN: usize = 4;
@@ -110,6 +110,46 @@ pub fn settled(settled: &ApprovalSettled) -> String {
         let _ = write!(line, ": {}", printable::text(&settled.comment));
     }
     line
+}
+
+/// How an approved call ended, on one line.
+pub fn call_settled(call: &CallSettled) -> String {
+    format!(
+        "{}  {} ({} of {} in session {}, call {})",
+        call.approval,
+        end(call),
+        call.tool,
+        call.role,
+        call.session,
+        call.call
+    )
+}
+
+/// How a call ended, in words.
+pub fn end(call: &CallSettled) -> String {
+    let detail = printable::text(&call.detail);
+    match call.end {
+        CallEnd::Result => "the call ran: result".to_owned(),
+        CallEnd::Failed => {
+            let code = FailureCode::ALL
+                .into_iter()
+                .find(|it| it.as_str() == call.detail);
+            let means = meaning(code.map(explain::failed));
+            format!("the call failed: {detail}{means}")
+        }
+        CallEnd::Denied => {
+            let reason = DenyReason::ALL
+                .into_iter()
+                .find(|it| it.as_str() == call.detail);
+            let means = meaning(reason.map(explain::denied));
+            format!("the call was denied after all: {detail}{means}")
+        }
+    }
+}
+
+/// What a code means; nothing of one that a newer broker sent.
+fn meaning(explained: Option<(&'static str, &'static str)>) -> String {
+    explained.map_or_else(String::new, |(means, _)| format!(" - {means}"))
 }
 
 fn outcome(outcome: Outcome) -> &'static str {
