@@ -1,21 +1,23 @@
 //! `rolebroker approvals`.
 
-use crate::out;
 use client::Approver;
-use client::proto::ListApprovals;
+use client::proto::{ApprovalRequest, ListApprovals};
 
 use crate::call::now;
 use crate::cli::{ApprovalsArgs, Place};
 use crate::exit::{self, Exit};
-use crate::render;
+use crate::{out, render, watch};
 
 pub(crate) const SOFTWARE: &str = concat!("rolebroker ", env!("CARGO_PKG_VERSION"));
 
-/// Prints what waits for this approver.
+/// Prints what waits for this approver, or goes on telling it.
 ///
 /// # Errors
 /// When the broker cannot be asked.
 pub async fn run(place: &Place, args: ApprovalsArgs) -> anyhow::Result<Exit> {
+    if args.watch {
+        return watch::run(place, args).await;
+    }
     let approver = Approver::connect_as(place.socket("approver"), SOFTWARE).await?;
     let settled = args.settled;
     let all = approver.list(ListApprovals { settled }).await?;
@@ -24,17 +26,27 @@ pub async fn run(place: &Place, args: ApprovalsArgs) -> anyhow::Result<Exit> {
         return Ok(exit::DONE);
     }
     for request in &all.pending {
-        out::text(&render::request(request, now()));
-        out::line(&format!(
-            "  answer     rolebroker approve {id}, or rolebroker refuse {id}",
-            id = request.approval
-        ));
+        out::text(&waiting(request));
     }
     if all.pending.is_empty() {
         out::line("nothing waits for you");
     }
     for settled in &all.settled {
         out::line(&render::settled(settled));
+        for call in all
+            .calls
+            .iter()
+            .filter(|it| it.approval == settled.approval)
+        {
+            out::line(&render::call_settled(call));
+        }
     }
     Ok(exit::DONE)
+}
+
+/// A request, and what to type to answer it.
+pub(crate) fn waiting(request: &ApprovalRequest) -> String {
+    let lines = render::request(request, now(), out::WIDTH).join("\n");
+    let id = &request.approval;
+    format!("{lines}\n  answer     rolebroker approve {id}, or rolebroker refuse {id}\n")
 }

@@ -1,10 +1,11 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::Scope;
-use client::proto::{ApprovalId, RoleName, SessionId, ToolName};
+use client::proto::{ApprovalId, Digest, RoleName, SessionId, ToolName};
 
 mod operator;
 mod units;
@@ -69,7 +70,7 @@ pub enum Command {
     Call(CallArgs),
     /// Show the calls that wait for your answer
     Approvals(ApprovalsArgs),
-    /// Approve a call: exactly the one that is shown
+    /// Approve a call: exactly the one that is shown, whole, page by page
     Approve(ApproveArgs),
     /// Refuse a call
     Refuse(RefuseArgs),
@@ -135,6 +136,17 @@ pub struct ApprovalsArgs {
     /// Show those of the last hour too that were settled
     #[arg(long)]
     pub settled: bool,
+    /// Stay: show each call as it comes, and what becomes of it; with --json one object on each line
+    #[arg(long, conflicts_with = "settled")]
+    pub watch: bool,
+    /// Run this program for each call that comes, without a shell, with the request as one line of JSON on its
+    /// standard input. It is told, not asked: neither its output nor its exit code is an answer. At most 4 run at
+    /// once, each for 30 s; what goes wrong is said, and the watch goes on
+    #[arg(long, value_name = "PROGRAM", requires = "watch")]
+    pub exec: Option<PathBuf>,
+    /// What the program of --exec gets as its arguments, behind --
+    #[arg(value_name = "ARGUMENT", last = true, requires = "exec")]
+    pub exec_args: Vec<OsString>,
 }
 
 /// `approve`.
@@ -148,9 +160,12 @@ pub struct ApproveArgs {
     /// A word that goes with the answer
     #[arg(long, default_value = "")]
     pub comment: String,
-    /// Do not ask again on a terminal
-    #[arg(long)]
-    pub yes: bool,
+    /// Do not show and ask: approve it if it is what has this digest, as `approvals --json` told
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<Digest>,
+    /// Wait so many seconds for the call's end, to tell it; 0 not at all
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(..=86_400))]
+    pub wait: u64,
 }
 
 /// `refuse`.

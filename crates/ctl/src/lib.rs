@@ -11,11 +11,17 @@ pub mod demo;
 pub mod exit;
 pub mod explain;
 pub mod grant;
+mod hook;
+pub mod layout;
+pub mod lookalike;
 pub mod out;
+mod pager;
 pub mod printable;
 pub mod render;
 pub mod steer;
 pub mod tail;
+mod terminal;
+mod watch;
 pub mod whole;
 pub mod why;
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::Parser as _;
 use ctl::cli::Cli;
-use ctl::{exit, out};
+use ctl::{exit, out, printable};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -32,12 +32,10 @@ fn main() -> ExitCode {
         Err(error) => {
             let message = format!("{error:#}");
             if json {
-                out::line(&format!(
-                    "{}",
-                    serde_json::json!({ "status": "error", "message": message })
-                ));
+                let error = serde_json::json!({ "status": "error", "message": message });
+                out::json(&error.to_string());
             } else {
-                eprintln!("rolebroker: {message}");
+                eprintln!("rolebroker: {}", printable::message(&message));
             }
             ExitCode::from(exit::code_of(&error))
         }

@@ -4,15 +4,32 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+/// Columns of what is written to no terminal, or to one whose size does not matter.
+pub const WIDTH: usize = 79;
+
 /// Writes a text as it is.
 pub fn text(text: &str) {
+    let _ = try_text(text);
+}
+
+/// Writes a text as it is, for who must know when nobody reads any more.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn try_text(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }
 
 /// Writes a line.
 pub fn line(line: &str) {
     text(&format!("{line}\n"));
+}
+
+/// Writes lines.
+pub fn lines(lines: &[String]) {
+    text(&(lines.join("\n") + "\n"));
 }
 
 /// Writes a line of JSON in ASCII: what others wrote cannot steer the terminal of whoever looks.

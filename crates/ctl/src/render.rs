@@ -2,93 +2,20 @@
 
 use std::fmt::Write as _;
 
-use client::Scope;
 use client::proto::control::RoleStatus;
-use client::proto::{ApprovalRequest, ApprovalSettled, ControlReply, Outcome, Timestamp};
+use client::proto::{ControlReply, Timestamp};
 
 use crate::printable;
 
+mod approval;
 mod grants;
 mod sessions;
 mod tools;
 mod why;
 
+pub use approval::{call_settled, end, request, settled};
 pub use tools::definition;
 pub use why::event;
-
-/// One approval that waits, whole: what a person decides on.
-pub fn request(request: &ApprovalRequest, now: u64) -> String {
-    let mut out = String::new();
-    // Writing into a String does not fail.
-    let _ = writeln!(
-        out,
-        "{}  {} asks for {} in session {}, call {}; {}",
-        request.approval,
-        request.role,
-        request.tool,
-        request.session,
-        request.call,
-        lapses(request.expires, now)
-    );
-    let _ = writeln!(out, "  arguments  {}", printable::json(&request.arguments));
-    let _ = writeln!(out, "  label      {}", request.label);
-    for raise in &request.raised_by {
-        let _ = writeln!(
-            out,
-            "    since    call {} of {}: {}",
-            raise.call, raise.tool, raise.label
-        );
-    }
-    for grant in &request.grants {
-        let _ = writeln!(
-            out,
-            "  asked by   grant {}: {}",
-            grant.grant,
-            printable::text(&grant.why)
-        );
-        if request.scopes.contains(&Scope::Session) {
-            let pins = grant.pointers.iter().map(|pointer| match pointer.as_str() {
-                "" => "all arguments".to_owned(),
-                other => printable::text(other),
-            });
-            let pins = pins.collect::<Vec<_>>().join(", ");
-            let _ = writeln!(
-                out,
-                "    --scope session would cover more calls with the same {pins}"
-            );
-        }
-    }
-    if request.quorum > 1 {
-        let _ = writeln!(out, "  quorum     {} people must approve", request.quorum);
-    }
-    let _ = writeln!(out, "  digest     {}", request.digest);
-    out
-}
-
-/// What became of an approval, on one line.
-pub fn settled(settled: &ApprovalSettled) -> String {
-    let mut line = format!("{}  {}", settled.approval, outcome(settled.outcome));
-    if !settled.by.is_empty() {
-        let _ = write!(line, ", by {}", printable::text(&settled.by));
-    }
-    if !settled.comment.is_empty() {
-        let _ = write!(line, ": {}", printable::text(&settled.comment));
-    }
-    line
-}
-
-fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Counted => "counted; more people must approve",
-        Outcome::Approved => "approved",
-        Outcome::Refused => "refused",
-        Outcome::Expired => "expired: nobody answered in time",
-        Outcome::Cancelled => "cancelled: the call is gone",
-        Outcome::Superseded => {
-            "superseded: the question is another one now; see `rolebroker approvals`"
-        }
-    }
-}
 
 /// What the broker answered to an operator; `now` in Unix milliseconds.
 pub fn reply(reply: &ControlReply, now: u64) -> String {

@@ -74,7 +74,7 @@ async fn write_plan(stage: &Stage) -> Result<(), String> {
     };
     let shown = printable::json(&request.arguments);
     exactly("     ", &format!("{} {shown}", request.tool));
-    let yes = if std::io::stdin().is_terminal() {
+    let yes = if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         answer::ask("   Approve?")
             .await
             .map_err(|error| error.to_string())?

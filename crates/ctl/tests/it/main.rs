@@ -5,7 +5,11 @@ mod arguments;
 #[cfg(test)]
 mod command_line;
 #[cfg(test)]
+mod layouts;
+#[cfg(test)]
 mod listings;
+#[cfg(test)]
+mod lookalikes;
 #[cfg(test)]
 mod operator_commands;
 #[cfg(test)]

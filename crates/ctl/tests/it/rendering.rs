@@ -42,19 +42,8 @@ fn asked() -> proto::ApprovalRequest {
 
 #[test]
 fn an_approval_shows_all_that_is_decided_on_and_no_raw_character_of_it() {
-    let shown = render::request(&asked(), 2000);
-    for part in [
-        "a7  bot asks for write_file in session mm-42, call 17; lapses in 9m 58s",
-        "{\"path\":\"/srv/notes/\\u{202e}a\"}",
-        "label      internal, untrusted",
-        "call 3 of mail.search: internal, untrusted",
-        "grant notes: seen\\u{1b}[8m first",
-        "the same /path",
-        "2 people must approve",
-        &"07".repeat(32),
-    ] {
-        assert!(shown.contains(part), "{part} is not in:\n{shown}");
-    }
+    let shown = render::request(&asked(), 2000, 79).join("\n");
+    insta::assert_snapshot!(shown);
     assert!(shown.chars().all(|c| c == '\n' || !c.is_control()));
 }
 
