@@ -3,7 +3,20 @@ CARGO ?= cargo
 BINS = -p broker -p ctl -p runner
 SECONDS ?= 600
 
-.PHONY: help demo build test soak fmt lint docs deny gate
+# Where things are built, and where they are installed to. DESTDIR is put before it, for packages.
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+BUILT ?= $(TARGET)/release
+MANUAL ?= $(TARGET)/manual
+PREFIX ?= /usr/local
+TO = $(DESTDIR)$(PREFIX)
+DOC = $(TO)/share/doc/rolebroker
+PROGRAMS = rolebrokerd rolebroker rolebroker-runner
+UNITS = rolebrokerd.service rolebroker@.socket rolebroker-runner@.service
+SAMPLES = rolebroker-agent.service rolebroker-approver.service
+PAGES = README.md LICENSE-APACHE LICENSE-MIT config/rolebroker.toml \
+    docs/operations.md docs/protocol.md docs/threat-model.md
+
+.PHONY: help demo build test soak fmt lint docs deny gate manual install uninstall
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -38,6 +51,40 @@ deny:
 	else \
 	    echo "deny: skipped, cargo-deny is not installed (cargo install cargo-deny)"; \
 	fi
+
+manual: ## man pages and completions, below target/manual
+	$(CARGO) run -q --locked -p e2e --bin manual -- $(MANUAL)
+
+install: ## after make build (and make manual): make install PREFIX=/usr/local DESTDIR=
+	@for it in $(PROGRAMS); do \
+	    test -x $(BUILT)/$$it || { echo "$(BUILT)/$$it is missing: make build"; exit 1; }; done
+	@for it in $(PROGRAMS); do install -D -m 0755 $(BUILT)/$$it $(TO)/bin/$$it || exit 1; done
+	@$(call units,config/systemd,$(UNITS),$(TO)/lib/systemd/system)
+	@$(call units,config/systemd/examples,$(SAMPLES),$(DOC)/examples)
+	@install -D -m 0644 config/sysusers.d/rolebroker.conf $(TO)/lib/sysusers.d/rolebroker.conf
+	@install -m 0644 $(PAGES) $(DOC)/
+	@test -d $(MANUAL) || echo "without man pages and completions: make manual makes them"
+	@$(call pages,man/man1,man/man1)
+	@$(call pages,man/man8,man/man8)
+	@$(call pages,completions/bash,bash-completion/completions)
+	@$(call pages,completions/zsh,zsh/site-functions)
+	@$(call pages,completions/fish,fish/vendor_completions.d)
+	@echo "installed below $(TO); what comes next is in $(PREFIX)/share/doc/rolebroker/operations.md"
+
+uninstall: ## what install has put there; configuration, state and users stay
+	@rm -f $(addprefix $(TO)/bin/,$(PROGRAMS)) $(addprefix $(TO)/lib/systemd/system/,$(UNITS)) \
+	    $(TO)/lib/sysusers.d/rolebroker.conf $(TO)/share/man/man[18]/rolebroker*.[18] \
+	    $(TO)/share/bash-completion/completions/rolebroker* \
+	    $(TO)/share/zsh/site-functions/_rolebroker* \
+	    $(TO)/share/fish/vendor_completions.d/rolebroker*.fish
+	@rm -rf $(DOC)
+	@echo "removed from $(TO); /etc/rolebroker, /var/lib/rolebroker and the users are as they were"
+
+# Units name the programs by their path.
+units = for it in $(2); do install -D -m 0644 $(1)/$$it $(3)/$$it \
+    && sed -i 's|/usr/local/|$(PREFIX)/|g' $(3)/$$it || exit 1; done
+pages = for it in $(MANUAL)/$(1)/*; do \
+    if test -f $$it; then install -D -m 0644 $$it $(TO)/share/$(2)/$${it\#\#*/} || exit 1; fi; done
 
 gate: fmt lint docs deny test ## everything that must hold before a change lands
 	@echo "gate: ok"

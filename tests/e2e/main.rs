@@ -1,7 +1,7 @@
 //! The whole, as real processes: every test starts rolebrokerd with a configuration of its own in a
 //! temporary folder, and speaks to it over real sockets. The programs are those beside this one:
-//! `cargo build -p broker -p ctl -p runner` makes them. Needs python3; what needs root says that it is
-//! skipped elsewhere.
+//! `cargo build -p broker -p ctl -p runner` makes them. Needs python3 and make; what needs root, or systemd's
+//! tools, says that it is skipped elsewhere.
 
 #[cfg(test)]
 mod accepting;
@@ -20,15 +20,21 @@ mod fuzz;
 #[cfg(test)]
 mod grants;
 #[cfg(test)]
+mod handed_over;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
 mod insight;
 #[cfg(test)]
+mod installing;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod offers;
+#[cfg(test)]
+mod operations;
 #[cfg(test)]
 mod operators;
 #[cfg(test)]
@@ -43,3 +49,7 @@ mod sdk;
 mod service;
 #[cfg(test)]
 mod slow;
+#[cfg(test)]
+mod systemd;
+#[cfg(test)]
+mod uids;

@@ -2,6 +2,7 @@
 //! what reads like a policy stands in `crates/policy`, what reads like time or order in
 //! `crates/engine`.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Write;
 use std::panic::PanicHookInfo;
@@ -9,6 +10,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use nix::sys::stat::{Mode, umask};
+use policy::Role;
+use proto::RoleName;
+use tokio::net::UnixListener;
 
 pub mod alarm;
 pub mod cli;
@@ -21,9 +25,11 @@ pub mod doors;
 pub mod durable;
 pub mod exit;
 pub mod folders;
+pub mod handed_over;
 pub mod inbox;
 pub mod lobby;
 pub mod logs;
+pub mod manager;
 pub mod nonce;
 pub mod outbox;
 pub mod reactor;
@@ -41,8 +47,11 @@ use configuration::{Loaded, Origin};
 use decoding::DECODE_THREADS;
 use exit::{Exit, Fault};
 use folders::{Folders, UMASK};
+use handed_over::{Handed, HandedOver};
 use inbox::Inbox;
+use manager::Manager;
 use reactor::Reactor;
+use sockets::{SocketFile, Supply};
 
 /// Runs the command, to its end.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -90,6 +99,7 @@ fn print(text: &str) -> Result<(), Fault> {
 
 /// Starts, serves and ends. Faults are log lines.
 fn serve(cli: &Cli) -> Exit {
+    let handed_over = HandedOver::from_env();
     let _flush = match logs::start(cli.log_level, cli.log_format) {
         Ok(flush) => flush,
         Err(why) => {
@@ -98,7 +108,7 @@ fn serve(cli: &Cli) -> Exit {
         }
     };
     std::panic::set_hook(Box::new(end_on_panic));
-    match start(cli) {
+    match start(cli, handed_over) {
         Ok(exit) => {
             tracing::info!(event = "ended");
             exit
@@ -110,8 +120,9 @@ fn serve(cli: &Cli) -> Exit {
     }
 }
 
-fn start(cli: &Cli) -> Result<Exit, Fault> {
+fn start(cli: &Cli, handed_over: HandedOver) -> Result<Exit, Fault> {
     let loaded = configuration::load(&configuration::find(cli.config.as_deref())?)?;
+    let handed_over = handed_over.take(&loaded.config)?;
     if loaded.origin == Origin::Embedded {
         default_config::make_folder()?;
     }
@@ -123,25 +134,37 @@ fn start(cli: &Cli) -> Result<Exit, Fault> {
         .build()
         .map_err(|error| Fault::Internal(format!("cannot start the reactor: {error}")))?;
     let tasks = tokio::task::LocalSet::new();
-    let exit = tasks.block_on(&runtime, listen(loaded, &folders));
+    let exit = tasks.block_on(&runtime, listen(loaded, &folders, handed_over));
     drop(tasks);
     // What is still being decoded has nobody left to answer to.
     runtime.shutdown_background();
     exit
 }
 
-async fn listen(loaded: Loaded, folders: &Folders) -> Result<Exit, Fault> {
+async fn listen(
+    loaded: Loaded,
+    folders: &Folders,
+    handed_over: Option<BTreeMap<RoleName, Handed>>,
+) -> Result<Exit, Fault> {
     let inbox = Rc::new(Inbox::default());
     signals::catch(&inbox)
         .map_err(|error| Fault::Internal(format!("cannot catch signals: {error}")))?;
     logs::warnings(&loaded.warnings);
     let config = loaded.config.clone();
     let origin = loaded.origin.to_string();
-    let mut reactor = Reactor::new(loaded, folders.runtime.clone(), inbox)?;
+    let (supply, mut handed_over) = match handed_over {
+        Some(sockets) => (Supply::HandedOver, sockets),
+        None => (Supply::Bound(folders.runtime.clone()), BTreeMap::new()),
+    };
+    let mut reactor = Reactor::new(loaded, supply, inbox)?;
     for (name, role) in &config.roles {
-        let (listener, file) = sockets::bind(&folders.runtime, role).await?;
+        let (listener, file) = match handed_over.remove(name) {
+            Some(handed) => take_over(role, handed)?,
+            None => sockets::bind(&folders.runtime, role).await?,
+        };
         reactor.open(name.clone(), listener, file);
     }
+    reactor.told(Manager::from_env());
     tracing::info!(
         event = "ready",
         version = env!("CARGO_PKG_VERSION"),
@@ -150,6 +173,13 @@ async fn listen(loaded: Loaded, folders: &Folders) -> Result<Exit, Fault> {
         roles = config.roles.len() as u64
     );
     Ok(reactor.run().await)
+}
+
+fn take_over(role: &Role, handed: Handed) -> Result<(UnixListener, SocketFile), Fault> {
+    logs::warnings(handed_over::warning(role, &handed.path).as_slice());
+    let listener = UnixListener::from_std(handed.listener)
+        .map_err(|error| Fault::of_path("cannot listen on", &handed.path, &error))?;
+    Ok((listener, SocketFile::handed_over(handed.path)))
 }
 
 /// A broker of which a part has panicked must not go on. What the panic says is not written where it

@@ -3,10 +3,10 @@
 
 mod reloading;
 mod sending;
+mod telling;
 
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -25,10 +25,12 @@ use crate::exit::{Exit, Fault};
 use crate::inbox::{Accepted, Inbox, Input, Reason};
 use crate::lobby::Lobby;
 use crate::logs;
+use crate::manager::Manager;
 use crate::nonce::Nonces;
 use crate::outbox::Frame;
 use crate::reading::{self, Pace, Reading};
 use crate::signals::Signal;
+use crate::sockets::Supply;
 use sending::mark;
 
 /// How often one turn may write and tell the engine, before others get theirs.
@@ -58,7 +60,10 @@ pub struct Reactor {
     alarm: Alarm,
     nonces: Nonces,
     loaded: Loaded,
-    folder: PathBuf,
+    supply: Supply,
+    manager: Manager,
+    /// How the last reload went: taken, or why not.
+    last_reload: Option<Result<(), String>>,
     phase: Phase,
     conns: HashMap<ConnId, Rc<Conn>>,
     last_conn: u64,
@@ -78,11 +83,11 @@ pub struct Reactor {
 }
 
 impl Reactor {
-    /// A reactor without sockets yet. `folder` is where new ones are bound.
+    /// A reactor without sockets yet. `supply` is where new ones come from.
     ///
     /// # Errors
     /// There are no random numbers.
-    pub fn new(loaded: Loaded, folder: PathBuf, inbox: Rc<Inbox>) -> Result<Self, Fault> {
+    pub fn new(loaded: Loaded, supply: Supply, inbox: Rc<Inbox>) -> Result<Self, Fault> {
         let nonces = Nonces::open()
             .map_err(|error| Fault::Internal(format!("cannot read /dev/urandom: {error}")))?;
         let mut clock = Clock::new();
@@ -100,7 +105,9 @@ impl Reactor {
             alarm: Alarm::new(),
             nonces,
             loaded,
-            folder,
+            supply,
+            manager: Manager::default(),
+            last_reload: None,
             phase: Phase::Running,
             conns: HashMap::new(),
             last_conn: 0,
@@ -164,7 +171,8 @@ impl Reactor {
             Phase::Draining(end) => Some(end),
             Phase::Running | Phase::Ended(_) => None,
         };
-        self.alarm.set(due.into_iter().chain(end).min());
+        let tell = self.manager.due(Instant::now());
+        self.alarm.set(due.into_iter().chain(end).chain(tell).min());
         tokio::select! {
             biased;
             () = self.inbox.filled() => {}
@@ -182,6 +190,9 @@ impl Reactor {
         self.now = self.clock.now();
         let mut batch = std::mem::take(&mut self.batch);
         self.inbox.take(&mut batch);
+        if !batch.is_empty() {
+            self.manager.touch();
+        }
         for input in batch.drain(..) {
             self.input(input)?;
         }
@@ -194,6 +205,7 @@ impl Reactor {
             .is_some_and(|due| due <= self.now)
         {
             self.engine.handle_timeout(self.now, &mut self.effects);
+            self.manager.touch();
             self.apply();
         }
         self.now = self.clock.now();
@@ -215,6 +227,7 @@ impl Reactor {
             tracing::warn!(event = "drain_overdue");
             self.phase = Phase::Ended(Exit::Done);
         }
+        self.tell();
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! Loading the configuration anew: whole, or not at all.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use engine::RequestId;
@@ -9,8 +9,9 @@ use proto::RoleName;
 use tokio::net::UnixListener;
 
 use crate::configuration::{self, Loaded, Origin};
+use crate::handed_over;
 use crate::inbox::{Inbox, Input};
-use crate::sockets::{self, SocketFile};
+use crate::sockets::{self, SocketFile, Supply};
 
 /// Reloads that may wait for the one under way.
 pub const MAX_RELOADS: usize = 64;
@@ -25,36 +26,51 @@ pub struct Reloaded {
 }
 
 /// Loads beside the reactor, which goes on meanwhile, and puts the outcome into the inbox.
-pub async fn reload(
-    current: Loaded,
-    folder: PathBuf,
-    request: Option<RequestId>,
-    inbox: Rc<Inbox>,
-) {
-    let outcome = prepare(current.origin, &current.config, &folder).await;
+pub async fn reload(current: Loaded, supply: Supply, request: Option<RequestId>, inbox: Rc<Inbox>) {
+    let outcome = prepare(current.origin, &current.config, &supply).await;
     inbox.push(Input::Reloaded { request, outcome });
 }
 
-async fn prepare(origin: Origin, current: &Config, folder: &Path) -> Result<Reloaded, String> {
+async fn prepare(origin: Origin, current: &Config, supply: &Supply) -> Result<Reloaded, String> {
     let loaded = tokio::task::spawn_blocking(move || configuration::load(&origin))
         .await
         .map_err(|error| error.to_string())?
         .map_err(|fault| fault.to_string())?;
-    let fixed = needs_restart(current, &loaded.config);
+    let mut fixed = needs_restart(current, &loaded.config);
+    let folder = match supply {
+        Supply::Bound(folder) => Some(folder),
+        Supply::HandedOver => {
+            let names = current.roles.keys().map(RoleName::as_str);
+            fixed.extend(handed_over::misfits(names, &loaded.config));
+            None
+        }
+    };
     if !fixed.is_empty() {
         return Err(fixed.join("\n"));
     }
+    let sockets = match folder {
+        Some(folder) => bind_new(current, &loaded.config, folder).await?,
+        None => Vec::new(),
+    };
+    Ok(Reloaded { loaded, sockets })
+}
+
+/// Binds the sockets of roles that are new. Those bound so far are unlinked again if one fails.
+async fn bind_new(
+    current: &Config,
+    new: &Config,
+    folder: &Path,
+) -> Result<Vec<(RoleName, UnixListener, SocketFile)>, String> {
     let mut sockets = Vec::new();
-    for (name, role) in &loaded.config.roles {
+    for (name, role) in &new.roles {
         if !current.roles.contains_key(name) {
-            // Those bound so far are unlinked again if one fails.
             let (listener, file) = sockets::bind(folder, role)
                 .await
                 .map_err(|fault| fault.to_string())?;
             sockets.push((name.clone(), listener, file));
         }
     }
-    Ok(Reloaded { loaded, sockets })
+    Ok(sockets)
 }
 
 /// What a running broker cannot change: nothing is moved or chmod-ed under its peers.

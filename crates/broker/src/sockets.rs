@@ -20,20 +20,39 @@ pub const LISTEN_BACKLOG: u32 = 256;
 /// The longest path of a Unix socket, in bytes (`sun_path` without its end).
 pub const MAX_SOCKET_PATH: usize = 107;
 
-/// A socket's place in the file system; it is unlinked when this is dropped, if it is still the one
-/// that was bound.
+/// Where sockets come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Supply {
+    /// The broker binds them in this folder, those of new roles too.
+    Bound(PathBuf),
+    /// The service manager has handed over all there are, and keeps them.
+    HandedOver,
+}
+
+/// A socket's place in the file system. One that the broker bound is unlinked when this is dropped,
+/// if it is still there; one that was handed over is the service manager's, and stays.
 #[derive(Debug)]
 pub struct SocketFile {
     /// Where it is.
     pub path: PathBuf,
-    device: u64,
-    inode: u64,
+    /// Device and inode of what the broker bound.
+    bound: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    /// The place of a socket that was handed over.
+    pub fn handed_over(path: PathBuf) -> Self {
+        Self { path, bound: None }
+    }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let ours = fs::symlink_metadata(&self.path)
-            .is_ok_and(|found| found.dev() == self.device && found.ino() == self.inode);
+        let Some(bound) = self.bound else {
+            return;
+        };
+        let ours =
+            fs::symlink_metadata(&self.path).is_ok_and(|found| (found.dev(), found.ino()) == bound);
         if ours && let Err(error) = fs::remove_file(&self.path) {
             tracing::warn!(
                 event = "socket_left",
@@ -80,8 +99,7 @@ pub async fn bind(folder: &Path, role: &Role) -> Result<(UnixListener, SocketFil
     let found = fs::symlink_metadata(&path).map_err(|error| refused("cannot look at", error))?;
     let file = SocketFile {
         path: path.clone(),
-        device: found.dev(),
-        inode: found.ino(),
+        bound: Some((found.dev(), found.ino())),
     };
     // Until it listens, connecting is refused: nobody gets in before the group is right.
     if let Some(gid) = group {

@@ -188,6 +188,11 @@ impl Engine {
         self.backlog_admits(conn)
     }
 
+    /// Whether a drain has begun: no new calls are taken.
+    pub fn is_draining(&self) -> bool {
+        self.draining.is_some()
+    }
+
     /// What a role uses of its quotas.
     pub fn usage(&self, role: &RoleName) -> Usage {
         self.accounts

@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use super::log::Log;
-use super::{EchoRunner, PATIENCE, Peer, Place, program};
+use super::{EchoRunner, PATIENCE, Peer, Place};
 
 /// A running daemon; killed when the test ends, and its log printed if that fails.
 pub(crate) struct Daemon {
@@ -26,6 +26,12 @@ impl Daemon {
         let daemon = Self { place, child, log };
         daemon.wait_for("ready");
         daemon
+    }
+
+    /// One that this command starts, or becomes. It may not be ready yet, nor even started.
+    pub(crate) fn of(place: Place, command: &mut Command) -> Self {
+        let (child, log) = run(command);
+        Self { place, child, log }
     }
 
     /// Starts another one in the same place; the one before must have ended.
@@ -67,14 +73,23 @@ impl Daemon {
         peer
     }
 
+    /// What a peer of this role is welcomed as.
+    #[track_caller]
+    pub(crate) fn join_as(&self, role: &str) -> Value {
+        self.connect(role).hello(&[])
+    }
+
     /// A runner of the role `echo` that gives its arguments back.
     pub(crate) fn echo(&self) -> EchoRunner {
         EchoRunner::start(self.connect("echo"))
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).expect("a pid");
-        kill(Pid::from_raw(pid), signal).expect("kill");
+        kill(self.pid(), signal).expect("kill");
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
     }
 
     /// Waits until it ends by itself.
@@ -141,15 +156,16 @@ impl Drop for Daemon {
 }
 
 fn spawn(place: &Place) -> (Child, Arc<Log>) {
-    let mut child = Command::new(program("rolebrokerd"))
-        .arg("--config")
-        .arg(place.config())
-        .args(["--log-format", "json", "--log-level", "debug"])
+    run(&mut place.daemon())
+}
+
+fn run(command: &mut Command) -> (Child, Arc<Log>) {
+    let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("starts rolebrokerd");
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let log = Log::of(child.stderr.take().expect("its standard error"));
     (child, log)
 }

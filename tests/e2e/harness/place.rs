@@ -3,11 +3,12 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use nix::unistd::geteuid;
 use tempfile::TempDir;
 
-use super::Daemon;
+use super::{Daemon, program};
 
 /// A longer path of a temporary folder leaves no room for a socket's.
 const LONGEST_FOLDER: usize = 70;
@@ -92,6 +93,14 @@ impl Place {
     pub(crate) fn write(&self, text: &str) {
         fs::write(self.config(), text).expect("writes the configuration");
         set_mode(&self.config(), 0o644);
+    }
+
+    /// The command that starts the daemon here; it logs everything as JSON.
+    pub(crate) fn daemon(&self) -> Command {
+        let mut command = Command::new(program("rolebrokerd"));
+        command.arg("--config").arg(self.config());
+        command.args(["--log-format", "json", "--log-level", "debug"]);
+        command
     }
 
     /// Starts the daemon here, and waits until it is ready.

@@ -30,9 +30,10 @@ impl Reactor {
         }
         if let Some(request) = self.reloads.pop_front() {
             self.reloading = true;
+            self.manager.reloading();
             tokio::task::spawn_local(reload::reload(
                 self.loaded.clone(),
-                self.folder.clone(),
+                self.supply.clone(),
                 request,
                 Rc::clone(&self.inbox),
             ));
@@ -49,11 +50,13 @@ impl Reactor {
             Err(why) => self.refuse_reload(request, why),
             Ok(reloaded) => self.take(request, reloaded),
         }
+        self.tell_reloaded();
         self.next_reload();
     }
 
     fn refuse_reload(&mut self, request: Option<RequestId>, why: String) {
         logs::faults("reload_fault", &why);
+        self.last_reload = Some(Err(why.clone()));
         self.handle(Event::ConfigRefused { request, why });
     }
 
@@ -66,6 +69,7 @@ impl Reactor {
         }
         let changes = config.changes_from(&self.loaded.config);
         self.loaded = reloaded.loaded;
+        self.last_reload = Some(Ok(()));
         self.pace.set(Pace::of(&config.settings));
         self.doors.keep_only(&config);
         // First, so that no call goes to a runner that is not admitted any more.
