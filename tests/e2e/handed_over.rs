@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::harness::{Daemon, PATIENCE, Place, Program, finished, python};
+use crate::harness::{Daemon, PATIENCE, Place, Program, python};
 
 const ROLES: [&str; 6] = ["bot", "other", "files", "echo", "boss", "admin"];
 
@@ -239,8 +239,9 @@ fn a_socket_of_another_kind_ends_it_and_the_log_names_it() {
         let place = Place::new();
         let path = place.socket("bot").display().to_string();
         let mut command = handing(&place, &format!("bot={kind}:{path}"));
-        let output = finished(&mut command, 78);
-        let log = String::from_utf8_lossy(&output.stderr);
+        let mut daemon = Daemon::of(place, &mut command);
+        assert_eq!(daemon.end().code(), Some(78), "{kind}");
+        let log = daemon.log();
         let told = |line: &str| line.contains("not_started") && line.contains("\\\"bot\\\"");
         assert!(
             log.lines().any(|l| told(l) && l.contains(wanted)),

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use serde_json::json;
 
-use crate::harness::{Daemon, PATIENCE, Place, finished};
+use crate::harness::{Daemon, PATIENCE, Place};
 
 const SOCKET: &str = "notify";
 /// Often enough that a test need not wait, seldom enough that a busy machine keeps up.
@@ -132,7 +132,8 @@ fn what_cannot_start_is_never_ready() {
         place.write(place.text());
         prepare(&place);
         let manager = Manager::of(&place);
-        finished(&mut telling(&place), 78);
+        let mut command = telling(&place);
+        assert_eq!(Daemon::of(place, &mut command).end().code(), Some(78));
         assert_eq!(manager.rest(), Vec::<Vec<String>>::new());
     }
 }
