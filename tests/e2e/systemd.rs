@@ -1,7 +1,6 @@
 //! What the service manager is told, by a NOTIFY_SOCKET of the test's own: which words, and in which order.
 
-use std::io::ErrorKind;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::process::Command;
@@ -115,22 +114,12 @@ fn ready_is_the_first_word_and_every_socket_answers_by_then() {
 
 #[test]
 fn what_cannot_start_is_never_ready() {
-    let occupied = |place: &Place| {
-        std::fs::create_dir(place.runtime()).expect("a folder");
-        std::fs::write(place.socket("files"), "not a socket").expect("a file");
-    };
-    let nothing = |_: &Place| {};
-    let cases: [(Place, &dyn Fn(&Place)); 3] = [
-        (Place::new().and("sesions = 1\n"), &nothing),
-        (
-            Place::new().role("bot", "users = [\"no-such-user\"]"),
-            &nothing,
-        ),
-        (Place::new(), &occupied),
-    ];
-    for (place, prepare) in cases {
+    let occupied = Place::new();
+    std::fs::create_dir(occupied.runtime()).expect("a folder");
+    std::fs::write(occupied.socket("files"), "not a socket").expect("a file");
+    let stranger = Place::new().role("bot", "groups = [\"no-such-group\"]");
+    for place in [Place::new().and("sesions = 1\n"), stranger, occupied] {
         place.write(place.text());
-        prepare(&place);
         let manager = Manager::of(&place);
         let mut command = telling(&place);
         assert_eq!(Daemon::of(place, &mut command).end().code(), Some(78));

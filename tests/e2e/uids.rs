@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 
@@ -79,7 +79,6 @@ fn five() -> Option<Daemon> {
         fs::create_dir(&folder).expect("a folder");
         chown(&folder, Some(BROKER), Some(BROKER)).expect("the broker's");
     }
-    use std::os::unix::fs::PermissionsExt;
     let private = fs::Permissions::from_mode(0o700);
     fs::set_permissions(place.path().join("state"), private).expect("its own");
     let mut command = as_user(BROKER, &place.daemon())?;

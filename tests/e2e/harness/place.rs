@@ -100,6 +100,15 @@ impl Place {
         let mut command = Command::new(program("rolebrokerd"));
         command.arg("--config").arg(self.config());
         command.args(["--log-format", "json", "--log-level", "debug"]);
+        // What a service manager told the tests is not for the daemon.
+        for name in [
+            "NOTIFY_SOCKET",
+            "WATCHDOG_USEC",
+            "WATCHDOG_PID",
+            "LISTEN_FDS",
+        ] {
+            command.env_remove(name);
+        }
         command
     }
 
