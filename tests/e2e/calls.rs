@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::commands::{printed, rolebroker};
 use crate::harness::{Peer, Place, Program, finished, program};
 
 /// The tool of `rolebroker-runner`, for the role `files`.
@@ -191,14 +192,21 @@ fn a_call_that_is_approved_while_its_agent_is_gone_waits_for_the_repeat() {
     let pending = agent.answer(id);
     assert_eq!(pending["final"], false);
     let approval = pending["msg"]["body"]["approval"].clone();
+    let shown = printed(&daemon, "boss", &["approvals"], 0);
+    let digest = shown["pending"][0]["digest"].as_str().expect("a digest");
     drop(agent);
     daemon.wait_for_line("the agent has gone", |line| {
         line["event"] == "disconnected" && line["role"] == "bot"
     });
-    let mut approve = std::process::Command::new(program("rolebroker"));
-    approve.arg("--runtime-dir").arg(daemon.place.runtime());
-    approve.args(["--as", "boss", "approve", "--yes"]);
-    finished(approve.arg(approval.as_str().expect("a name")), 0);
+    let approve = [
+        "approve",
+        approval.as_str().expect("a name"),
+        "--digest",
+        digest,
+        "--wait",
+        "0",
+    ];
+    finished(&mut rolebroker(&daemon, "boss", &approve), 0);
     let (request, _) = runner.request();
     runner.result(request, "tea is coming");
     let mut agent = daemon.connect("bot");

@@ -22,7 +22,7 @@ pub(crate) fn printed(daemon: &Daemon, role: &str, args: &[&str], code: i32) -> 
 }
 
 /// Starts a call that a person is asked about: the command, and the approval's name.
-fn asking(daemon: &Daemon, number: &str) -> (Program, String) {
+pub(crate) fn asking(daemon: &Daemon, number: &str) -> (Program, String) {
     let args = [
         "call",
         "--session",
@@ -122,7 +122,9 @@ fn approve_lets_the_call_run() {
     let shown = printed(&daemon, "boss", &["approvals"], 0);
     assert_eq!(shown["pending"][0]["approval"], approval);
     assert_eq!(shown["pending"][0]["tool"], "order");
-    let approve = ["approve", &approval, "--comment", "for the guests"];
+    let digest = shown["pending"][0]["digest"].as_str().expect("a digest");
+    let comment = ["--comment", "for the guests", "--wait", "0"];
+    let approve = [&["approve", &approval, "--digest", digest], &comment[..]].concat();
     let said = printed(&daemon, "boss", &approve, 0);
     assert_eq!(said["settled"]["outcome"], "approved");
     let (request, _) = runner.request();
@@ -132,10 +134,7 @@ fn approve_lets_the_call_run() {
     let shown = printed(&daemon, "boss", &["approvals", "--settled"], 0);
     assert_eq!(shown["pending"], serde_json::json!([]));
     assert_eq!(shown["settled"][0]["approval"], approval);
-    finished(
-        &mut rolebroker(&daemon, "boss", &["approve", &approval, "--yes"]),
-        1,
-    );
+    finished(&mut rolebroker(&daemon, "boss", &["approve", &approval]), 1);
 }
 
 #[test]

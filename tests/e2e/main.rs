@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod accepting;
 #[cfg(test)]
+mod approving;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bad_replies;
@@ -53,3 +55,5 @@ mod slow;
 mod systemd;
 #[cfg(test)]
 mod uids;
+#[cfg(test)]
+mod watching;

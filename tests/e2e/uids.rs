@@ -142,10 +142,10 @@ fn a_call_lives_its_whole_life_among_five_users() {
         shown.contains(&approval) && shown.contains("write_file"),
         "{shown}"
     );
-    finished(
-        &mut rolebroker(&daemon, APPROVER, &["approve", &approval, "--yes"]),
-        0,
-    );
+    let all = printed(&daemon, APPROVER, &["approvals"]);
+    let digest = all["pending"][0]["digest"].as_str().expect("a digest");
+    let approve = ["approve", &approval, "--digest", digest];
+    finished(&mut rolebroker(&daemon, APPROVER, &approve), 0);
     let (code, out, err) = agent.end();
     assert_eq!(code, Some(0), "{out}{err}");
     assert_eq!(fs::read_to_string(&file).expect("written"), "hi");

@@ -119,3 +119,52 @@ impl Drop for Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_takes_too_long_is_killed_with_what_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("alive");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+        assert!(made.unwrap().success());
+        // Both hold the pipe open until they end; nothing reads the request.
+        let script = format!("exec 3>'{}'; sleep 600 & sleep 600", fifo.display());
+        let reader = std::thread::spawn(move || std::fs::read(fifo));
+        let line = "x".repeat(1 << 20);
+        assert!(run(shell(&script), &line).await.unwrap().is_none());
+        assert_eq!(reader.join().unwrap().unwrap(), b"");
+    }
+
+    #[tokio::test]
+    async fn a_run_need_not_read_its_request() {
+        let line = "x".repeat(1 << 20);
+        let status = run(shell("exit 3"), &line).await.unwrap().unwrap();
+        assert_eq!(status.code(), Some(3));
+        let gone = Command::new(Path::new("/no/such/program"));
+        assert!(run(gone, "").await.is_err());
+    }
+
+    #[test]
+    fn the_help_tells_the_limits() {
+        let told = format!(
+            "At most {AT_ONCE} run at once, each for {} s",
+            WITHIN.as_secs()
+        );
+        let mut command = <crate::cli::Cli as clap::CommandFactory>::command();
+        let approvals = command.find_subcommand_mut("approvals").unwrap();
+        let help = approvals.render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(&told), "{help}");
+    }
+}

@@ -15,7 +15,7 @@ const LATIN: &str = "Latin";
 pub struct Lookalike {
     /// The word.
     pub word: String,
-    /// Its characters that are no ASCII, each once, as `U+0430 Cyrillic`.
+    /// Its characters that are no ASCII, each once, as `U+0430 Cyrillic`; a mark without its script.
     pub characters: Vec<String>,
     /// The ASCII that it looks like; empty where it only mixes scripts.
     pub looks_like: String,
@@ -109,21 +109,26 @@ fn joins_words(token: &str) -> bool {
 
 /// A mark that looks like one of ASCII, such as a fraction slash, and that splits or joins words.
 fn has_false_mark(token: &str) -> bool {
-    let marks = token.chars().filter(|c| !c.is_ascii() && !is_of_word(*c));
+    let is_mark = |c: &char| !c.is_ascii() && !is_of_word(*c) && printable::is_shown(*c);
+    let marks = token.chars().filter(is_mark);
     marks
         .into_iter()
         .any(|c| ascii_look(c.encode_utf8(&mut [0; 4])).is_some())
 }
 
+/// Letters, digits and their marks; not what is shown as an escape, which nobody takes for anything else.
 fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || printable::script(c).is_some()
+    printable::is_shown(c) && (c.is_alphanumeric() || printable::script(c).is_some())
 }
 
 fn describe(word: &str) -> Lookalike {
     let mut characters: Vec<String> = Vec::new();
     for c in word.chars().filter(|c| !c.is_ascii()) {
-        let script = printable::script(c).unwrap_or("of no script");
-        let character = format!("U+{:04X} {script}", u32::from(c));
+        let code = format!("U+{:04X}", u32::from(c));
+        let character = match printable::script(c) {
+            Some(script) => format!("{code} {script}"),
+            None => code,
+        };
         if !characters.contains(&character) {
             characters.push(character);
         }

@@ -30,12 +30,14 @@ pub fn json(json: &str) -> String {
     }
 }
 
-/// JSON as [`json`] shows it, in the lines that it was written in.
+/// JSON as [`json`] shows it, in the lines that it was written in; nothing of an empty text.
 pub fn json_lines(json: &str) -> String {
-    if is_json(json) {
-        escape(json, LINES)
+    if json.is_empty() {
+        String::new()
+    } else if is_json(json) {
+        escape(json, &[('\n', "\n")])
     } else {
-        format!("{NOT_JSON}{}", lines(json))
+        format!("{NOT_JSON}{}", text(json))
     }
 }
 
@@ -59,6 +61,14 @@ pub fn literal(text: &str) -> String {
         ('\t', "\\t"),
     ];
     escape(text, LITERAL)
+}
+
+/// Whether the character can stand in a shown text as it is.
+pub(crate) fn is_shown(c: char) -> bool {
+    match kind(c) {
+        Kind::Alone | Kind::Mark => true,
+        Kind::Hidden => false,
+    }
 }
 
 /// How many characters of a shown text are escapes of the form `\u{…}`.

@@ -6,11 +6,13 @@ mod log;
 mod peer;
 mod place;
 mod programs;
+mod terminal;
 
 pub(crate) use daemon::Daemon;
 pub(crate) use peer::{EchoRunner, Peer, envelope, result};
 pub(crate) use place::Place;
 pub(crate) use programs::{Program, as_user, can_be_others, finished, program, python};
+pub(crate) use terminal::Terminal;
 
 use std::time::Duration;
 

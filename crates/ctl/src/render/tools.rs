@@ -70,19 +70,21 @@ pub fn definition(held: &ToolStatus, in_force: Option<&ToolStatus>) -> String {
 fn whole(out: &mut String, since: &str, tool: &ToolStatus) {
     let _ = writeln!(out, "{since}: digest {}", tool.definition);
     out.push_str("  description\n");
-    quote(out, &tool.description, printable::text);
+    let lines: Vec<String> = tool.description.split('\n').map(printable::text).collect();
+    quote(out, &lines.join("\n"));
     out.push_str("  input schema\n");
-    quote(out, &tool.input_schema, printable::json);
+    quote(out, &printable::json_lines(&tool.input_schema));
 }
 
-/// Every line of it behind a bar.
-fn quote(out: &mut String, text: &str, escape: fn(&str) -> String) {
-    if text.is_empty() {
+/// Every line of what is printable already behind a bar.
+fn quote(out: &mut String, shown: &str) {
+    if shown.is_empty() {
         out.push_str("    (empty)\n");
         return;
     }
-    for line in text.split('\n') {
-        let _ = writeln!(out, "    | {}", escape(line));
+    for line in shown.split('\n') {
+        // Writing into a String does not fail.
+        let _ = writeln!(out, "    | {line}");
     }
 }
 
