@@ -41,12 +41,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// What a reload from `old` changes.
-    pub fn changes_from(&self, old: &Config) -> Vec<String> {
-        let _ = old;
-        Vec::new()
-    }
-
     /// Reads a configuration. `file` names it in the faults.
     ///
     /// # Errors
