@@ -8,6 +8,7 @@ use client::proto::{ApprovalRequest, ApprovalSettled, ControlReply, Outcome, Tim
 
 use crate::printable;
 
+pub mod check;
 mod grants;
 mod sessions;
 mod tools;
