@@ -11,7 +11,7 @@ use std::process::Command;
 
 use nix::unistd::geteuid;
 
-use crate::harness::{Daemon, Place, Program, as_user, can_be_others, program, python};
+use crate::harness::{self, Daemon, Place, Program, as_user, can_be_others, program, python};
 use page::{Block, Step};
 use terminal::Terminal;
 
@@ -203,7 +203,11 @@ impl Desk {
             } else {
                 let approval = waiting.as_ref().map_or("ID", |(_, approval)| approval);
                 let command = step.command.replace(" ID ", &format!(" {approval} "));
-                let (shown, exit) = self.start(step, &command).end();
+                let (shown, exit) = if command.starts_with("rolebroker approve ") {
+                    self.approve(step, &command)
+                } else {
+                    self.start(step, &command).end()
+                };
                 check(step, &shown.replace(approval, "ID"), exit);
             }
         }
@@ -214,6 +218,20 @@ impl Desk {
     }
 
     fn start(&self, step: &Step, command: &str) -> Terminal {
+        Terminal::start(self.shell(step, command))
+    }
+
+    /// Types the command, and yes once it asks; the terminal is large enough for one page.
+    fn approve(&self, step: &Step, command: &str) -> (String, Option<i32>) {
+        let mut shell = self.shell(step, command);
+        let mut terminal = harness::Terminal::start(&mut shell, 60, 120, "");
+        terminal.shows(&["[y/N] "]);
+        terminal.types("y\n");
+        let (exit, written) = terminal.end();
+        (written.replace('\r', ""), exit)
+    }
+
+    fn shell(&self, step: &Step, command: &str) -> Command {
         let mut shell = Command::new("bash");
         shell.args(["-c", command]);
         let mut shell = by(step.who, shell);
@@ -223,7 +241,7 @@ impl Desk {
             .env("PATH", format!("{bin}:/usr/bin:/bin"))
             .env("ROLEBROKER_RUNTIME_DIR", self.daemon.place.runtime())
             .current_dir(self.daemon.place.path());
-        Terminal::start(shell)
+        shell
     }
 }
 
