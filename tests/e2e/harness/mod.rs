@@ -8,6 +8,7 @@ mod place;
 mod programs;
 
 pub(crate) use daemon::Daemon;
+pub(crate) use log::Log;
 pub(crate) use peer::{EchoRunner, Peer, envelope, result};
 pub(crate) use place::Place;
 pub(crate) use programs::{Program, as_user, can_be_others, finished, program, python};
