@@ -113,7 +113,10 @@ pub(super) fn available() -> bool {
     let known = TargetArch::try_from(std::env::consts::ARCH).is_ok();
     // What is said of each process is there also where a service sees nothing else of /proc.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    known && status.lines().any(|line| line.starts_with("Seccomp_filters:"))
+    known
+        && status
+            .lines()
+            .any(|line| line.starts_with("Seccomp_filters:"))
 }
 
 /// Restricts the calling thread, and what it starts, for good. Does nothing where there is no seccomp, which
