@@ -78,8 +78,6 @@ pub fn confine_runner(folders: &[Folder], commands: &[Command]) -> Result<(), Co
         rules
             .run_and_change
             .extend(command.reach.write.iter().cloned());
-        // The guard and the program that starts a command change to it.
-        rules.look.push(command.cwd.clone());
     }
     let network = commands.iter().any(|command| command.reach.network);
     if !commands.is_empty() {

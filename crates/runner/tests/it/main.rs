@@ -5,6 +5,8 @@ mod commands;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
+mod confining;
+#[cfg(test)]
 mod declared;
 #[cfg(test)]
 mod editing;
