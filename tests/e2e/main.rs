@@ -44,6 +44,14 @@ mod readme;
 #[cfg(test)]
 mod reasons;
 #[cfg(test)]
+mod runner_commands;
+#[cfg(test)]
+mod runner_files;
+#[cfg(test)]
+mod runner_service;
+#[cfg(test)]
+mod runner_stage;
+#[cfg(test)]
 mod scripts;
 #[cfg(test)]
 mod sdk;

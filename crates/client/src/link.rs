@@ -179,6 +179,12 @@ impl Link {
         self.out.send(frame).await.map_err(|_| self.lost())
     }
 
+    /// Waits until the writer has taken all that was sent, or has ended.
+    pub(crate) async fn written(&self) {
+        // Room for everything means that nothing waits; an error, that nobody writes any more.
+        let _ = self.out.reserve_many(FRAMES_WAITING).await;
+    }
+
     /// Forgets a request: what still comes for it is dropped.
     pub(crate) fn forget(&self, id: u64) {
         lock(&self.table).open.remove(&id);

@@ -23,6 +23,8 @@ const SOFTWARE: &str = concat!("rolebroker-client ", env!("CARGO_PKG_VERSION"));
 const PIECE: usize = 256 << 10;
 /// Requests that run at a time. The broker sends at most the role's `concurrency`.
 const MAX_RUNNING: usize = 4096;
+/// How long handlers may take to end once they were told to stop.
+const STOP_GRACE: Duration = Duration::from_secs(8);
 /// How long handlers may take to end after the broker has gone.
 const HANG_UP_GRACE: Duration = Duration::from_secs(5);
 
@@ -128,7 +130,8 @@ impl Request {
     pub async fn part(&self, content: impl Into<String>, label: Label) -> Result<(), Error> {
         let content = content.into();
         if self.link.has(Feature::Parts) {
-            return send_pieces(&self.link, self.id, &content, label, false).await;
+            let (link, cancelled) = (&self.link, &self.cancelled);
+            return send_pieces(link, self.id, &content, label, false, cancelled).await;
         }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.0.push_str(&content);
@@ -245,32 +248,65 @@ impl Runner {
     ///
     /// # Errors
     /// [`Error::Lost`] when the connection broke.
-    pub async fn serve<H, F>(mut self, handler: H) -> Result<(), Error>
+    pub async fn serve<H, F>(self, handler: H) -> Result<(), Error>
     where
         H: Fn(Request) -> F,
         F: Future<Output = Result<Answer, Failure>> + Send + 'static,
     {
+        self.serve_until(std::future::pending(), handler).await
+    }
+
+    /// As [`Self::serve`], and until `stop` resolves: then what runs is cancelled, its answers are sent, and what
+    /// still comes is refused. Handlers that do not end within a few seconds are broken off.
+    ///
+    /// # Errors
+    /// [`Error::Lost`] when the connection broke before that.
+    pub async fn serve_until<H, F>(
+        mut self,
+        stop: impl Future<Output = ()>,
+        handler: H,
+    ) -> Result<(), Error>
+    where
+        H: Fn(Request) -> F,
+        F: Future<Output = Result<Answer, Failure>> + Send + 'static,
+    {
+        let mut stop = std::pin::pin!(stop);
+        let mut stopping: Option<tokio::time::Instant> = None;
         let mut running: JoinSet<u64> = JoinSet::new();
         let mut open: BTreeMap<u64, CancellationToken> = BTreeMap::new();
         let mut ids: BTreeMap<Id, u64> = BTreeMap::new();
         loop {
             tokio::select! {
+                () = &mut stop, if stopping.is_none() => {
+                    stopping = Some(tokio::time::Instant::now() + STOP_GRACE);
+                    for token in open.values() {
+                        token.cancel();
+                    }
+                    if running.is_empty() {
+                        break;
+                    }
+                }
+                () = until(stopping), if stopping.is_some() => break,
                 envelope = self.requests.recv() => {
                     let Some(Envelope { id, msg, .. }) = envelope else { break };
                     if let Message::Cancel(_) = msg {
                         if let Some(token) = open.get(&id) {
                             token.cancel();
                         }
-                    } else if running.len() >= MAX_RUNNING {
+                    } else if stopping.is_some() || running.len() >= MAX_RUNNING {
+                        let refusal = failed(match stopping {
+                            Some(_) => "this runner is stopping",
+                            None => "this runner runs too many requests",
+                        });
                         // A send fails only when the broker has gone; then `recv` ends the loop.
-                        let refusal = failed("this runner runs too many requests");
                         let _ = self.link.send(id, true, &refusal).await;
                     } else if let Message::ToolRequest(asked) = msg {
                         let token = CancellationToken::new();
                         open.insert(id, token.clone());
                         let request = self.request(id, asked, token);
                         let kept = Arc::clone(&request.kept);
-                        let work = run(Arc::clone(&self.link), id, kept, handler(request));
+                        let token = request.cancelled.clone();
+                        let work = run(Arc::clone(&self.link), id, kept, token, handler(request));
                         ids.insert(running.spawn(work).id(), id);
                     }
                 }
@@ -286,6 +322,13 @@ impl Runner {
                     }
                 },
             }
+            if stopping.is_some() && running.is_empty() {
+                break;
+            }
+        }
+        if stopping.is_some() {
+            self.link.written().await;
+            return Ok(());
         }
         for token in open.values() {
             token.cancel();
@@ -315,6 +358,7 @@ async fn run(
     link: Arc<Link>,
     id: u64,
     kept: Arc<Mutex<(String, Label)>>,
+    cancelled: CancellationToken,
     work: impl Future<Output = Result<Answer, Failure>>,
 ) -> u64 {
     let sent = match work.await {
@@ -326,7 +370,7 @@ async fn run(
             } else {
                 before + &content
             };
-            send_pieces(&link, id, &content, label.join(joined), true).await
+            send_pieces(&link, id, &content, label.join(joined), true, &cancelled).await
         }
         Err(Failure(text)) => link.send(id, true, &failed(&text)).await,
     };
@@ -338,13 +382,22 @@ async fn run(
     id
 }
 
+async fn until(deadline: Option<tokio::time::Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Sends `content` in pieces that fit a frame however they are escaped, the last with `final` as `ends` says.
+/// Of an answer that is cancelled between two pieces the rest is not sent: it ends as a failure.
 async fn send_pieces(
     link: &Link,
     id: u64,
     content: &str,
     label: Label,
     ends: bool,
+    cancelled: &CancellationToken,
 ) -> Result<(), Error> {
     // At least one character, so that it ends.
     let fits = content_that_always_fits(link.max_frame())
@@ -355,6 +408,13 @@ async fn send_pieces(
         let (piece, more) = rest.split_at(rest.floor_char_boundary(fits));
         link.send(id, false, &result(piece, label)).await?;
         rest = more;
+        // What was read while this waited for room may be a cancel: let it be heard.
+        tokio::task::yield_now().await;
+        if ends && cancelled.is_cancelled() {
+            let sent = content.len() - rest.len();
+            let text = format!("cancelled after {sent} of {} bytes", content.len());
+            return link.send(id, true, &failed(&text)).await;
+        }
     }
     link.send(id, ends, &result(rest, label)).await
 }

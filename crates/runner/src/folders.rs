@@ -8,15 +8,27 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use client::{DataClass, Label};
 
-/// A folder as the command line names it: `DIR[:class[:untrusted]]`.
+/// What may be done below a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Looked at.
+    Read,
+    /// Also changed.
+    Write,
+}
+
+/// A folder as the command line names it: `DIR[:class[:untrusted]]`, and as `[[folder]]` does.
 ///
-/// Without a class it counts as internal; without `untrusted`, its files as written by the house.
+/// On the command line it counts as internal without a class, as written by the house without `untrusted`, and
+/// may be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folder {
     /// The folder.
     pub path: PathBuf,
     /// What its files count as.
     pub label: Label,
+    /// What may be done below it.
+    pub access: Access,
 }
 
 impl FromStr for Folder {
@@ -41,6 +53,7 @@ impl FromStr for Folder {
         Ok(Folder {
             path: PathBuf::from(path),
             label: Label { class, untrusted },
+            access: Access::Write,
         })
     }
 }
@@ -64,6 +77,12 @@ pub enum FolderError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// What is there are no files.
+    #[error("the folder {} is the kernel's own: what is below /proc and /sys is not served", path.display())]
+    Kernel {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The folder was named twice.
     #[error("the folder {} is named twice", path.display())]
     Twice {
@@ -83,6 +102,38 @@ pub(crate) enum PathError {
     Outside,
     #[error("cannot be told where it lies")]
     Unknown,
+    #[error("lies in a folder that is served for reading only")]
+    ReadOnly,
+}
+
+/// Where a path lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    /// What lies there counts as.
+    pub label: Label,
+    /// What may be done there.
+    pub access: Access,
+}
+
+impl Place {
+    /// Both at once: the higher label, the lesser access.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            label: self.label.join(other.label),
+            access: match (self.access, other.access) {
+                (Access::Write, Access::Write) => Access::Write,
+                (Access::Read, _) | (_, Access::Read) => Access::Read,
+            },
+        }
+    }
+
+    /// An error where nothing may be changed.
+    pub(crate) fn writable(self) -> Result<Self, PathError> {
+        match self.access {
+            Access::Write => Ok(self),
+            Access::Read => Err(PathError::ReadOnly),
+        }
+    }
 }
 
 /// The opened folders.
@@ -93,7 +144,7 @@ pub struct Folders {
 
 struct Opened {
     root: PathBuf,
-    label: Label,
+    place: Place,
     dir: Dir,
 }
 
@@ -104,13 +155,21 @@ impl Folders {
     /// [`FolderError`] when one cannot be opened, or is named twice.
     pub fn open(folders: &[Folder]) -> Result<Self, FolderError> {
         let mut opened: Vec<Opened> = Vec::new();
-        for Folder { path, label } in folders {
+        for Folder {
+            path,
+            label,
+            access,
+        } in folders
+        {
             let failed = |source| FolderError::Open {
                 path: path.clone(),
                 source,
             };
             let stated = std::path::absolute(path).map_err(failed)?;
             let real = path.canonicalize().map_err(failed)?;
+            if of_the_kernel(&real) {
+                return Err(FolderError::Kernel { path: real });
+            }
             if opened.iter().any(|other| other.root == real) {
                 return Err(FolderError::Twice { path: real });
             }
@@ -124,7 +183,10 @@ impl Folders {
                 let dir = Dir::open_ambient_dir(path, ambient_authority()).map_err(failed)?;
                 opened.push(Opened {
                     root,
-                    label: *label,
+                    place: Place {
+                        label: *label,
+                        access: *access,
+                    },
                     dir,
                 });
             }
@@ -133,11 +195,11 @@ impl Folders {
         Ok(Self { opened })
     }
 
-    /// The handle below which `path` is to be looked up, the path from there, and the folder's label.
+    /// The handle below which `path` is to be looked up, the path from there, and what the folder is.
     pub(crate) fn locate<'a>(
         &'a self,
         path: &'a str,
-    ) -> Result<(&'a Dir, &'a Path, Label), PathError> {
+    ) -> Result<(&'a Dir, &'a Path, Place), PathError> {
         let rest = path.strip_prefix('/').ok_or(PathError::Relative)?;
         let unclean = |part: &str| matches!(part, "" | "." | "..");
         if !rest.is_empty() && rest.split('/').any(unclean) {
@@ -153,26 +215,23 @@ impl Folders {
         } else {
             below
         };
-        Ok((&folder.dir, below, folder.label))
+        Ok((&folder.dir, below, folder.place))
     }
 
-    /// The label of what was really opened, wherever links led, or of `name` in it.
-    pub(crate) fn label_of(
+    /// Where that lies which was really opened, wherever links led, or `name` in it.
+    pub(crate) fn place_of(
         &self,
         opened: &impl AsRawFd,
         name: Option<&Path>,
-    ) -> Result<Label, PathError> {
-        // The kernel's own word, race-free, since it is asked about what is open already.
-        let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
-        let mut real = std::fs::read_link(link).map_err(|_| PathError::Unknown)?;
+    ) -> Result<Place, PathError> {
+        let mut real = real_path(opened)?;
         real.extend(name);
-        // Sockets and the like have no path.
-        if real.components().next() != Some(Component::RootDir) {
-            return Err(PathError::Outside);
-        }
-        self.containing(&real)
-            .map(|folder| folder.label)
-            .ok_or(PathError::Outside)
+        self.place_at(&real).ok_or(PathError::Outside)
+    }
+
+    /// Where an absolute path without links lies.
+    pub(crate) fn place_at(&self, path: &Path) -> Option<Place> {
+        self.containing(path).map(|folder| folder.place)
     }
 
     fn containing(&self, path: &Path) -> Option<&Opened> {
@@ -180,4 +239,21 @@ impl Folders {
             .iter()
             .find(|folder| path.starts_with(&folder.root))
     }
+}
+
+/// The path of what is open, without links.
+pub(crate) fn real_path(opened: &impl AsRawFd) -> Result<PathBuf, PathError> {
+    // The kernel's own word, race-free, since it is asked about what is open already.
+    let link = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    let real = std::fs::read_link(link).map_err(|_| PathError::Unknown)?;
+    // Sockets and the like have no path.
+    if real.components().next() != Some(Component::RootDir) || of_the_kernel(&real) {
+        return Err(PathError::Outside);
+    }
+    Ok(real)
+}
+
+/// Whether a path leads to what is no file but the kernel's own: serving `/` does not serve that.
+fn of_the_kernel(real: &Path) -> bool {
+    real.starts_with("/proc") || real.starts_with("/sys")
 }

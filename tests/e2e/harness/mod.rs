@@ -9,6 +9,7 @@ mod programs;
 mod terminal;
 
 pub(crate) use daemon::Daemon;
+pub(crate) use log::Log;
 pub(crate) use peer::{EchoRunner, Peer, envelope, result};
 pub(crate) use place::Place;
 pub(crate) use programs::{Program, as_user, can_be_others, finished, program, python};

@@ -43,6 +43,7 @@ async fn handler(request: Request) -> Result<Answer, Failure> {
         }
         "panic" => panic!("as the test wants"),
         "large" => Ok(Answer::trusted("ä\u{1}".repeat(3000), DataClass::Internal)),
+        "endless" => Ok(Answer::trusted("a".repeat(8 << 20), DataClass::Internal)),
         _ => Ok(Answer::trusted(
             request.arguments.clone(),
             DataClass::Public,
@@ -142,6 +143,75 @@ async fn a_large_answer_is_cut_into_frames_and_loses_nothing() {
     });
     assert_eq!(whole.await.unwrap(), "ä\u{1}".repeat(3000));
     serving.abort();
+}
+
+#[tokio::test]
+async fn a_cancel_is_heard_between_the_pieces_of_an_answer() {
+    let (said, heard) = mpsc::channel();
+    let said = std::sync::Mutex::new(said);
+    let least = proto::frame::MIN_MAX_FRAME;
+    let broker = fake::broker_with(
+        RoleKind::Runner,
+        least,
+        move |envelope, replies| match &envelope.msg {
+            Message::Hello(_) => replies.push(ask(1, "endless")),
+            Message::ToolResponse(_) => {
+                let cancel = proto::Cancel {
+                    session: proto::SessionId::new("s").unwrap(),
+                    call: proto::CallId(1),
+                };
+                replies.push(Envelope::last(1, Message::Cancel(cancel)));
+                said.lock().unwrap().send(envelope.clone()).unwrap();
+            }
+            other => panic!("{other:?}"),
+        },
+    );
+    let path = broker.path();
+    let serving = tokio::spawn(async move { serve(path, None, handler).await });
+    let last = tokio::task::spawn_blocking(move || {
+        loop {
+            let said = heard.recv_timeout(Duration::from_secs(60)).expect("more");
+            if said.r#final {
+                return said;
+            }
+        }
+    });
+    let last = last.await.unwrap();
+    assert!(message(&last).starts_with("cancelled after "), "{last:?}");
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_stop_cancels_what_runs_and_sends_its_answers() {
+    let (said, heard) = mpsc::channel();
+    let said = std::sync::Mutex::new(said);
+    let broker = fake::broker(RoleKind::Runner, move |envelope, replies| {
+        if let Message::Hello(_) = envelope.msg {
+            replies.push(ask(1, "wait"));
+            replies.push(ask(2, "wait"));
+        } else {
+            said.lock().unwrap().send(envelope.clone()).unwrap();
+        }
+    });
+    let runner = client::Runner::connect(broker.path()).await.unwrap();
+    let begun = std::sync::Arc::new(tokio::sync::Semaphore::new(0));
+    let both = std::sync::Arc::clone(&begun);
+    let stop = async move { both.acquire_many(2).await.unwrap().forget() };
+    let served = runner.serve_until(stop, move |request| {
+        begun.add_permits(1);
+        handler(request)
+    });
+    served.await.expect("an end in order");
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let said = heard
+            .recv_timeout(Duration::from_secs(60))
+            .expect("an answer");
+        assert_eq!(message(&said), "ended when told to");
+        ids.push(said.id);
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, [1, 2]);
 }
 
 #[tokio::test]

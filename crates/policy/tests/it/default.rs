@@ -72,6 +72,14 @@ fn below_the_folder_it_reads_freely_and_asks_to_write() {
         told("write_file", r#"{"path":"/etc/a","content":"x"}"#),
         "no_grant"
     );
+    let search = r#"{"path":"/home/u/shared","pattern":"x","regex":true}"#;
+    assert_eq!(told("search_files", search), "permit search-below-folder");
+    assert_eq!(
+        told("search_files", r#"{"path":"/home/u","glob":"*"}"#),
+        "no_grant"
+    );
+    let edit = r#"{"path":"/home/u/shared/a","old":"x","new":"y"}"#;
+    assert_eq!(told("edit_file", edit), "ask edit-below-folder");
     let secret = Asked {
         label: seen(DataClass::Secret),
         ..agent()
@@ -92,7 +100,14 @@ fn every_tool_of_it_is_defined() {
         .declared()
         .map(|tool| (tool.name.as_str().to_owned(), tool.definition.is_some()))
         .collect();
-    let expected = ["list_dir", "read_file", "write_file"].map(|name| (name.to_owned(), true));
+    let expected = [
+        "edit_file",
+        "list_dir",
+        "read_file",
+        "search_files",
+        "write_file",
+    ]
+    .map(|name| (name.to_owned(), true));
     assert_eq!(defined, expected);
 }
 

@@ -30,6 +30,24 @@ fn the_commented_example_loads_and_does_what_it_says() {
         told("write_file", r#"{"path":"/srv/notes/a","content":"x"}"#),
         "ask notes"
     );
+    assert_eq!(
+        told(
+            "search_files",
+            r#"{"path":"/srv/docs/manuals","pattern":"x"}"#
+        ),
+        "permit search"
+    );
+    assert_eq!(
+        told("search_files", r#"{"path":"/srv/docs","pattern":"x"}"#),
+        "no_grant"
+    );
+    assert_eq!(
+        told(
+            "edit_file",
+            r#"{"path":"/srv/notes/a","old":"x","new":"y"}"#
+        ),
+        "ask corrections"
+    );
     let page = r#"{"url":"https://www.example.org/"}"#;
     assert_eq!(told("web.fetch", page), "permit fetch");
     assert_eq!(

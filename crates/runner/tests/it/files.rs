@@ -1,78 +1,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::PathBuf;
 
-use client::{Answer, DataClass, Failure, Label};
-use runner::{Folder, Folders, MAX_READ_BYTES, run};
+use client::{Answer, Failure, Label};
+use runner::{Access, Folder, Folders, MAX_READ_BYTES, Watch, run};
 
-/// A public folder with a secret one in it, and something outside.
-struct Files {
-    root: tempfile::TempDir,
-    folders: Folders,
-}
-
-const SECRET: Label = Label {
-    class: DataClass::Secret,
-    untrusted: false,
-};
-
-impl Files {
-    fn new() -> Self {
-        let root = tempfile::tempdir().unwrap();
-        let open = root.path().join("open");
-        fs::create_dir_all(open.join("secret")).unwrap();
-        fs::create_dir(root.path().join("open-outside")).unwrap();
-        fs::write(root.path().join("open-outside/o.txt"), "outside").unwrap();
-        fs::write(open.join("a.txt"), "a text").unwrap();
-        fs::write(open.join("secret/k.txt"), "a key").unwrap();
-        let folders = Folders::open(&[
-            Folder {
-                path: open.clone(),
-                label: Label::BOTTOM,
-            },
-            Folder {
-                path: open.join("secret"),
-                label: SECRET,
-            },
-        ]);
-        Self {
-            root,
-            folders: folders.unwrap(),
-        }
-    }
-
-    fn path(&self, below: &str) -> PathBuf {
-        self.root
-            .path()
-            .canonicalize()
-            .unwrap()
-            .join("open")
-            .join(below)
-    }
-
-    fn run(&self, tool: &str, below: &str) -> Result<Answer, Failure> {
-        self.run_path(tool, self.path(below).to_str().unwrap())
-    }
-
-    fn run_path(&self, tool: &str, path: &str) -> Result<Answer, Failure> {
-        run(
-            &self.folders,
-            tool,
-            &serde_json::json!({ "path": path }).to_string(),
-        )
-    }
-
-    fn write(&self, below: &str, content: &str) -> Result<Answer, Failure> {
-        let arguments = serde_json::json!({ "path": self.path(below), "content": content });
-        run(&self.folders, "write_file", &arguments.to_string())
-    }
-
-    #[track_caller]
-    fn fails(&self, tool: &str, below: &str, why: &str) {
-        let Failure(text) = self.run(tool, below).expect_err("a failure");
-        assert!(text.contains(why), "{text}");
-    }
-}
+use crate::fixture::{Files, SECRET};
 
 #[test]
 fn a_file_is_read_with_the_label_of_the_longest_folder_that_contains_it() {
@@ -116,12 +48,15 @@ fn a_folder_can_be_named_through_a_link() {
     let folder = Folder {
         path: link.clone(),
         label: SECRET,
+        access: Access::Write,
     };
     let folders = Folders::open(&[folder]).unwrap();
     for path in [link.join("a.txt"), files.path("a.txt")] {
         let arguments = serde_json::json!({ "path": path }).to_string();
         assert_eq!(
-            run(&folders, "read_file", &arguments).unwrap().label,
+            run(&folders, "read_file", &arguments, &Watch::default())
+                .unwrap()
+                .label,
             SECRET
         );
     }
@@ -257,7 +192,8 @@ fn arguments_are_read_strictly() {
         format!(r#"{{"path":"{path}","path":"{path}"}}"#),
         format!(r#"["{path}"]"#),
     ] {
-        let Failure(text) = run(&files.folders, "read_file", &arguments).expect_err(&arguments);
+        let Failure(text) =
+            run(&files.folders, "read_file", &arguments, &Watch::default()).expect_err(&arguments);
         assert_eq!(
             text, "the arguments must be an object with just `path`, a string",
             "{arguments}"

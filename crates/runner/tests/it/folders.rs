@@ -1,5 +1,5 @@
 use client::DataClass;
-use runner::{Folder, Folders};
+use runner::{Access, Folder, Folders};
 
 #[test]
 fn a_folder_states_its_class_and_its_trust_or_counts_as_internal() {
@@ -29,6 +29,7 @@ fn a_folder_that_is_missing_or_named_twice_is_refused() {
     let folder = |path: &str| Folder {
         path: root.path().join(path),
         label: client::Label::BOTTOM,
+        access: Access::Read,
     };
     let missing = Folders::open(&[folder("missing")])
         .err()
