@@ -6,6 +6,9 @@ use globset::{GlobBuilder, GlobMatcher};
 use crate::limits::MAX_PATTERN;
 use crate::path;
 
+/// Characters that are no name's own.
+const SPECIAL: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
 /// A glob over names.
 #[derive(Debug, Clone)]
 pub(crate) struct NameGlob {
@@ -27,7 +30,7 @@ impl NameGlob {
     /// Compiles a glob: `*`, `?`, `[…]`, `{…,…}`.
     pub(crate) fn new(text: &str) -> Result<NameGlob, String> {
         limit(text)?;
-        let special = text.find(['*', '?', '[', ']', '{', '}', '\\']);
+        let special = text.find(SPECIAL);
         let form = match special {
             None => Form::Literal,
             Some(0) if text == "*" => Form::Any,
@@ -53,6 +56,35 @@ impl NameGlob {
             Form::Prefix(len) => name.as_bytes().get(..*len) == self.text.as_bytes().get(..*len),
             Form::Glob(glob) => glob.is_match(name),
         }
+    }
+
+    /// Whether it surely matches every name that `other` matches.
+    pub(crate) fn covers(&self, other: &NameGlob) -> bool {
+        match (&self.form, other.literal()) {
+            (Form::Any, _) => true,
+            (_, Some(name)) => self.matches(name),
+            (Form::Literal, None) => false,
+            (Form::Prefix(_), None) => other.head().starts_with(self.head()),
+            (Form::Glob(_), None) => self.text == other.text,
+        }
+    }
+
+    /// Whether some name could match both; false is a proof.
+    pub(crate) fn overlaps(&self, other: &NameGlob) -> bool {
+        match (self.literal(), other.literal()) {
+            (Some(name), _) => other.matches(name),
+            (None, Some(name)) => self.matches(name),
+            (None, None) => {
+                let (a, b) = (self.head(), other.head());
+                a.starts_with(b) || b.starts_with(a)
+            }
+        }
+    }
+
+    /// What every name that it matches begins with.
+    fn head(&self) -> &str {
+        let end = self.text.find(SPECIAL).unwrap_or(self.text.len());
+        self.text.get(..end).unwrap_or_default()
     }
 
     /// The one name that it matches, if it is no pattern.
@@ -190,6 +222,28 @@ mod tests {
                 "{glob} {name}"
             );
         }
+    }
+
+    #[test]
+    fn that_a_glob_covers_another_is_proved_and_so_is_that_they_are_apart() {
+        let names = ["a", "ab", "abc", "a.b", "b", "b.a", "ab.c", ""];
+        let globs = [
+            "*", "a*", "ab*", "a", "ab", "a.*", "*b", "{a,b}*", "a?", "[ab]*", "b*", "?",
+        ];
+        let glob = |text: &str| NameGlob::new(text).unwrap();
+        for (a, b) in globs.iter().flat_map(|a| globs.iter().map(move |b| (a, b))) {
+            let (a, b) = (glob(a), glob(b));
+            let both = |name: &&&str| a.matches(name) && b.matches(name);
+            let outside = |name: &&&str| !a.matches(name) && b.matches(name);
+            if let Some(name) = names.iter().find(outside) {
+                assert!(!a.covers(&b), "{a:?} {b:?} {name}");
+            }
+            if let Some(name) = names.iter().find(both) {
+                assert!(a.overlaps(&b), "{a:?} {b:?} {name}");
+            }
+        }
+        assert!(glob("a*").covers(&glob("ab*")) && glob("a*").covers(&glob("a{b,c}")));
+        assert!(!glob("a*").overlaps(&glob("b*")) && !glob("a.*").overlaps(&glob("ab")));
     }
 
     #[test]

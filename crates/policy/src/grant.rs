@@ -95,6 +95,11 @@ impl Grant {
         any(&self.roles, role) && any(&self.sessions, session)
     }
 
+    /// Whether one of its roles' globs matches.
+    pub(crate) fn names_role(&self, role: &str) -> bool {
+        any(&self.roles, role)
+    }
+
     /// Whether one of its tools' globs matches.
     pub(crate) fn names_tool(&self, tool: &str) -> bool {
         any(&self.tools, tool)

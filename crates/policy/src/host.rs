@@ -33,6 +33,11 @@ impl HostPattern {
         }
     }
 
+    /// Whether it is one host.
+    pub(crate) fn is_exact(&self) -> bool {
+        !self.below
+    }
+
     /// Whether the URL's host matches; `None` where the URL cannot be judged.
     pub(crate) fn matches(&self, url: &str) -> Option<bool> {
         let host = host(url)?;

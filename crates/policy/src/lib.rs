@@ -4,10 +4,13 @@ pub mod config;
 pub mod decision;
 pub mod embedded;
 pub mod limits;
+pub mod paths;
 pub mod ruleset;
+pub mod separation;
 pub mod suggest;
 
 mod canonical;
+mod cover;
 mod decide;
 mod explain;
 mod glob;
@@ -19,6 +22,7 @@ mod path;
 mod pins;
 mod pointer;
 mod remarks;
+mod review;
 mod tool;
 mod words;
 
@@ -26,5 +30,6 @@ pub use config::{
     Config, ConfigError, Fault, LabelScope, OfferRule, Pin, Quota, Role, RoleKind, Settings,
 };
 pub use decision::{Ask, AskingGrant, Decision, Deny, Permit, Pins, Query, Standing, TraceLine};
+pub use paths::{Bring, Meeting, Path, PathTool, Paths, Step, paths};
 pub use ruleset::{EffectiveTool, GrantView, Ruleset, ToolFloor};
 pub use suggest::{Proposal, Restriction, Suggestion, suggest};

@@ -51,3 +51,5 @@ pub const MAX_CONCURRENCY: u64 = 65_536;
 pub const MAX_SOCKET_PATH: usize = 107;
 /// Lines that tell what a reload changes.
 pub const MAX_CHANGES: usize = 20;
+/// Ways out that a check tells.
+pub const MAX_PATHS: usize = 20;

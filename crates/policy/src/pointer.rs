@@ -38,6 +38,12 @@ impl Pointer {
         &self.text
     }
 
+    /// The parts by which this pointer goes on from `above`: none for the same pointer, `None` if it
+    /// does not lie at or below it.
+    pub(crate) fn below(&self, above: &Pointer) -> Option<&[String]> {
+        self.tokens.strip_prefix(above.tokens.as_slice())
+    }
+
     /// What stands there; `None`: it is absent.
     pub(crate) fn resolve<'v>(&self, value: &'v Value) -> Option<&'v Value> {
         let mut here = value;

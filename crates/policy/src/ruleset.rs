@@ -215,7 +215,8 @@ impl Ruleset {
         })
     }
 
-    /// What is no fault and still worth a reviewer's look, a line each: names that mean nothing, a
+    /// What the grants and tools alone tell of what is no fault and still worth a reviewer's look
+    /// ([`Config::remarks`](crate::Config::remarks) tells more), a line each: names that mean nothing, a
     /// `max_class` that does not count, restrictions that leaving a pointer out avoids.
     pub fn remarks(&self) -> Vec<String> {
         let grants: Vec<&Grant> = self.grants.iter().map(Arc::as_ref).collect();
@@ -226,6 +227,11 @@ impl Ruleset {
     /// Every grant, in file order, those of run time last.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Grant> {
         self.grants.iter().map(Arc::as_ref)
+    }
+
+    /// Every offer rule.
+    pub(crate) fn offers(&self) -> &[OfferFloor] {
+        &self.offers
     }
 
     pub(crate) fn candidates<'r>(&'r self, query: &Query<'_>) -> impl Iterator<Item = &'r Grant> {

@@ -23,6 +23,8 @@ mod matchers;
 #[cfg(test)]
 mod order;
 #[cfg(test)]
+mod paths;
+#[cfg(test)]
 mod real_case;
 #[cfg(test)]
 mod reference;
