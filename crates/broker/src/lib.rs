@@ -85,7 +85,9 @@ fn check_config(cli: &Cli) -> Result<(), Fault> {
     let loaded = configuration::load(&configuration::find(cli.config.as_deref())?)?;
     let mut report = loaded.summary();
     report.push('\n');
-    for warning in &loaded.warnings {
+    // What a reviewer would say; `rolebroker check` says more.
+    let remarks = loaded.config.remarks(clock::Clock::new().now());
+    for warning in loaded.warnings.iter().chain(&remarks) {
         report.push_str(&format!("warning: {warning}\n"));
     }
     print(&report)

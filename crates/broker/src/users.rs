@@ -4,31 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use nix::unistd::{Group, User};
-use policy::{Config, RoleKind};
+use policy::Config;
+pub use policy::separation::Side;
+use policy::separation::{Shared, shared};
 use proto::RoleName;
 
 /// The uid that stands for users whom the kernel cannot name: it is nobody's, so nobody is admitted
 /// by it.
 pub const OVERFLOW_UID: u32 = 65534;
-
-/// Which side of an approval a role stands on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
-    /// Agents and runners: what is watched.
-    Watched,
-    /// Approvers and operators: who watches.
-    Watching,
-}
-
-impl Side {
-    /// The side of a kind of role.
-    pub fn of(kind: RoleKind) -> Side {
-        match kind {
-            RoleKind::Agent | RoleKind::Runner => Side::Watched,
-            RoleKind::Approver | RoleKind::Operator => Side::Watching,
-        }
-    }
-}
 
 /// Why a peer is not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +95,13 @@ impl Admission {
             roles,
             shared_allowed: config.settings.allow_shared_uid,
         };
-        for (uid, watched, watching) in admission.shared_uids() {
+        let named = admission.named_uids();
+        for Shared {
+            uid,
+            watched,
+            watching,
+        } in shared(&named)
+        {
             let what = format!("uid {uid} can be {watched} and also {watching}");
             if admission.shared_allowed {
                 warnings.push(format!("roles are not separated: {what}"));
@@ -158,25 +147,12 @@ impl Admission {
         self.shared_allowed
     }
 
-    /// Each uid that is on both sides by its own name, with one role of each side.
-    fn shared_uids(&self) -> Vec<(u32, &RoleName, &RoleName)> {
-        let role_of = |uid: u32, side: Side| {
-            self.roles
-                .iter()
-                .find(|(_, admitted)| admitted.side == side && admitted.uids.contains(&uid))
-                .map(|(name, _)| name)
+    /// The side of each role, and the uids that it names.
+    fn named_uids(&self) -> BTreeMap<RoleName, (Side, BTreeSet<u32>)> {
+        let named = |(name, admitted): (&RoleName, &Admitted)| {
+            (name.clone(), (admitted.side, admitted.uids.clone()))
         };
-        let every: BTreeSet<u32> = self.roles.values().flat_map(|a| a.uids.clone()).collect();
-        every
-            .into_iter()
-            .filter_map(|uid| {
-                Some((
-                    uid,
-                    role_of(uid, Side::Watched)?,
-                    role_of(uid, Side::Watching)?,
-                ))
-            })
-            .collect()
+        self.roles.iter().map(named).collect()
     }
 }
 

@@ -7,10 +7,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::Scope;
 use client::proto::{ApprovalId, Digest, RoleName, SessionId, ToolName};
 
+mod check;
 mod operator;
 mod units;
 mod why;
 
+pub use check::CheckArgs;
 pub use operator::{
     AcceptToolArgs, DeclassifyArgs, EndorseArgs, GrantArgs, JoinArgs, PreapproveArgs, RevokeArgs,
     SessionArgs, SessionsArgs,
@@ -20,7 +22,7 @@ pub use why::{ExplainArgs, SuggestArgs, TailArgs};
 /// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.
 ///
 /// Exit codes: 0 done, 1 not done, 3 the call was denied, 4 the call failed, 64 wrong usage, 69 no broker,
-/// 70 internal, 77 not admitted.
+/// 70 internal, 77 not admitted, 78 the configuration has faults.
 #[derive(Debug, Parser)]
 #[command(name = "rolebroker", version)]
 pub struct Cli {
@@ -110,6 +112,8 @@ pub enum Command {
     Suggest(SuggestArgs),
     /// Follow what happens: calls, decisions, approvals, operators' changes
     Tail(TailArgs),
+    /// Check a configuration: faults, a reviewer's warnings, and the ways by which data could leak unasked
+    Check(CheckArgs),
     /// Show in one screen what the broker does, with real processes in a temporary folder
     Demo,
 }

@@ -15,6 +15,9 @@ pub const DENIED: Exit = Exit(3);
 /// The call failed.
 pub const FAILED: Exit = Exit(4);
 
+/// The configuration has faults.
+pub const CONFIGURATION: Exit = Exit(78);
+
 /// The command line was wrong.
 pub const USAGE: u8 = 64;
 /// The broker cannot be reached.

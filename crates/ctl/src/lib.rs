@@ -6,6 +6,7 @@ pub mod answer;
 pub mod approvals;
 pub mod arguments;
 pub mod call;
+pub mod check;
 pub mod cli;
 pub mod demo;
 pub mod exit;
@@ -64,6 +65,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Explain(args) => why::explain(&place, args).await,
         Command::Suggest(args) => why::suggest(&place, args).await,
         Command::Tail(args) => tail::run(&place, args).await,
+        Command::Check(args) => check::run(&place, &args),
         Command::Demo => demo::run().await,
     }
 }

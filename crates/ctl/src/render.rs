@@ -8,6 +8,7 @@ use client::proto::{ControlReply, Timestamp};
 use crate::printable;
 
 mod approval;
+pub mod check;
 mod grants;
 mod sessions;
 mod tools;

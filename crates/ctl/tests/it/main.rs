@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod arguments;
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod command_line;
 #[cfg(test)]
 mod layouts;
