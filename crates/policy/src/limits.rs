@@ -53,3 +53,5 @@ pub const MAX_SOCKET_PATH: usize = 107;
 pub const MAX_CHANGES: usize = 20;
 /// Ways out that a check tells.
 pub const MAX_PATHS: usize = 20;
+/// Remarks of a reviewer that are told one by one.
+pub const MAX_REMARKS: usize = 100;

@@ -84,7 +84,8 @@ pub struct Step {
     pub brings: Label,
     /// The session's label once it has answered.
     pub label: Label,
-    /// Restrictions that were not proved to apply to all that the grant permits.
+    /// The first few restrictions that may apply, and were not proved to apply to all that the grant
+    /// permits.
     pub avoiding: Vec<GrantId>,
 }
 

@@ -7,12 +7,13 @@ use crate::config::{Config, Role, RoleKind};
 use crate::cover::{self, Over};
 use crate::glob::NameGlob;
 use crate::grant::{Grant, Word};
+use crate::limits::MAX_REMARKS;
 use crate::words;
 
 impl Config {
     /// What is no fault and still worth a look, as of `now`: [`Ruleset::remarks`], grants that
     /// nothing can use or that another makes void, people who cannot be asked, and roles and tools
-    /// that the grants leave out.
+    /// that the grants leave out. At most [`MAX_REMARKS`], and one that says how many more.
     ///
     /// [`Ruleset::remarks`]: crate::Ruleset::remarks
     pub fn remarks(&self, now: Timestamp) -> Vec<String> {
@@ -27,11 +28,18 @@ impl Config {
         remarks.extend(self.roles.values().filter_map(|role| review.role(role)));
         remarks.extend(review.tools());
         if self.settings.allow_shared_uid {
-            remarks.push(
+            // First, so that no limit leaves it out.
+            remarks.insert(
+                0,
                 "[broker] `allow_shared_uid` is true: one user may be agent and approver, and \
                  approve its own calls"
                     .to_owned(),
             );
+        }
+        let more = remarks.len().saturating_sub(MAX_REMARKS);
+        if more > 0 {
+            remarks.truncate(MAX_REMARKS);
+            remarks.push(format!("and {more} more"));
         }
         remarks
     }

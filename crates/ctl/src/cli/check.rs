@@ -14,7 +14,7 @@ pub struct CheckArgs {
     /// Look for paths of data of this class or a higher one: public, internal, confidential, secret
     #[arg(long, value_name = "CLASS", default_value = "confidential")]
     pub above: DataClass,
-    /// Look for paths as if runners said of every result that it is secret and untrusted
+    /// Look for paths as if a runner might say of any result that it is secret and untrusted
     #[arg(long)]
     pub worst: bool,
     /// Exit with 1 if there is a warning or a path

@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 use crate::check::Checked;
 use crate::printable;
 
+/// Grants that are named to mend one path; a program gets them all.
+const MAX_SHOWN: usize = 5;
+
 /// Every fault, as `file:line: what`.
 pub fn faults(faults: &[Fault]) -> String {
     let line = |fault: &Fault| format!("{}\n", printable::text(&fault.to_string()));
@@ -117,7 +120,12 @@ fn avoiding(step: &Step) -> String {
 }
 
 fn remedy(path: &Path) -> String {
-    let ids: Vec<&str> = path.remedy.iter().map(|grant| grant.as_str()).collect();
+    let ids = path.remedy.iter().take(MAX_SHOWN);
+    let mut ids: Vec<String> = ids.map(ToString::to_string).collect();
+    let more = path.remedy.len().saturating_sub(MAX_SHOWN);
+    if more > 0 {
+        ids.push(format!("{more} more"));
+    }
     format!(
         "`untrusted = \"ask\"` in {}, which asks only where a stranger's text was taken in",
         ids.join(", ")

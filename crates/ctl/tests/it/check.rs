@@ -61,6 +61,14 @@ paths: confidential data (or higher) can leave with no person in between, once a
 }
 
 #[test]
+fn the_page_about_check_shows_what_it_prints() {
+    let page = include_str!("../../../../docs/check.md");
+    let printed =
+        printed(&check(LEAK, &[]), 0).replace("rules.toml", "docs/examples/three-steps.toml");
+    assert!(page.contains(&printed), "{printed}");
+}
+
+#[test]
 fn an_ask_on_any_step_leaves_nothing_to_print() {
     let ask = |grant: &str| {
         let (before, after) = LEAK.split_at(LEAK.find(&format!("id = \"{grant}\"")).unwrap());

@@ -387,6 +387,36 @@ fn what_a_path_tells_to_change_ends_it() {
     assert!(ended > 50, "{ended}");
 }
 
+#[test]
+fn a_grant_that_is_called_void_changes_no_answer_when_it_is_taken_out() {
+    let seed = std::process::id().into();
+    println!("seed {seed}");
+    let mut numbers = Numbers(seed);
+    let mut void = 0;
+    for _ in 0..400 {
+        let rules: Vec<String> = (0..6).map(|id| grant(&mut numbers, id)).collect();
+        let config = load(&(world("session") + &rules.concat()));
+        for remark in config.remarks(Timestamp::from_millis(NOW).unwrap()) {
+            let does_nothing = remark.contains("so it is void") || remark.contains("it expired");
+            let Some(id) = remark.strip_prefix("grant `g").filter(|_| does_nothing) else {
+                continue;
+            };
+            let id: usize = id.split('`').next().unwrap().parse().unwrap();
+            let mut less = rules.clone();
+            less.remove(id);
+            let without = load(&(world("session") + &less.concat()));
+            assert_eq!(
+                permitted(&without),
+                permitted(&config),
+                "{remark}\n{}",
+                rules.concat()
+            );
+            void += 1;
+        }
+    }
+    assert!(void > 50, "{void}");
+}
+
 const LEAK: &str = include_str!("../../../../docs/examples/three-steps.toml");
 
 fn tools(path: &Path) -> Vec<String> {

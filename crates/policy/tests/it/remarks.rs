@@ -94,10 +94,9 @@ fn reviewed(rest: &str, now: u64) -> Vec<String> {
 
 /// A grant of these lines, besides an allow that lets `send` through, so that no role and no tool is left out.
 fn grants(all: &[&str]) -> Vec<String> {
-    let mut text = format!(
-        "[[grant]]\nid = \"send\"\nroles = [\"bot\"]\nsessions = [\"only-here\"]\ntools = [\"send\"]\n\
-         effect = \"allow\"\n"
-    );
+    let mut text = "[[grant]]\nid = \"send\"\nroles = [\"bot\"]\nsessions = [\"only-here\"]\n\
+                    tools = [\"send\"]\neffect = \"allow\"\n"
+        .to_owned();
     for (place, grant) in all.iter().enumerate() {
         text += &format!("[[grant]]\nid = \"g{place}\"\n{grant}\n");
     }
@@ -281,4 +280,15 @@ fn an_ask_that_its_approvers_are_not_shown_is_told() {
         remarks[0].contains("none of its approvers is shown more than internal"),
         "{remarks:?}"
     );
+}
+
+#[test]
+fn many_remarks_are_counted() {
+    let many: Vec<String> = (0..150)
+        .map(|n| format!("roles = [\"nobody-{n}*\"]\nsessions = [\"*\"]\ntools = [\"send\"]\neffect = \"deny\""))
+        .collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let remarks = grants(&many);
+    assert_eq!(remarks.len(), policy::limits::MAX_REMARKS + 1);
+    assert_eq!(remarks.last().unwrap(), "and 50 more");
 }
