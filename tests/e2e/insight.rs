@@ -22,9 +22,15 @@ fn explain_says_of_a_past_call_which_grants_had_a_say_and_which_fell() {
     let (daemon, _runner) = world();
     deny_a_key(&daemon);
     let text = shown(&daemon, &["explain", "bot", "s", "7"]);
-    assert!(text.starts_with("denied (denied_by_grant): grant `no-keys`"), "{text}");
+    assert!(
+        text.starts_with("denied (denied_by_grant): grant `no-keys`"),
+        "{text}"
+    );
     let had_a_say = text.find("these had a say:").expect("a heading");
-    assert!(text[had_a_say..].contains("no-keys: it says deny"), "{text}");
+    assert!(
+        text[had_a_say..].contains("no-keys: it says deny"),
+        "{text}"
+    );
     assert!(
         text.contains("for other roles, sessions or tools: seen-first, was"),
         "{text}"
