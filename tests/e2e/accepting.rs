@@ -103,7 +103,7 @@ fn another_text_than_the_one_that_was_read_is_not_accepted() {
 }
 
 #[test]
-fn a_changed_text_is_shown_whole_beside_the_accepted_one() {
+fn a_changed_text_is_shown_by_what_differs_from_the_accepted_one() {
     let (daemon, mut runner) = offering();
     let yes = [&ACCEPT[..], &["--yes"]].concat();
     assert!(shown(&daemon, &yes).ends_with("\naccepted\n"));
@@ -112,10 +112,11 @@ fn a_changed_text_is_shown_whole_beside_the_accepted_one() {
     assert_eq!(states(&daemon).0, ["pinned", "held"]);
     let text = shown(&daemon, &yes);
     for part in [
-        "accepted before: digest ",
-        "    | Sends a mail.\n",
-        &hidden.replace('\u{1b}', "\\u{1b}"),
-        "what differs: description\n",
+        "- accepted before: digest ",
+        "+ offered now, and held: digest ",
+        "    - Sends a mail.\n",
+        &format!("    + {}\n", hidden.replace('\u{1b}', "\\u{1b}")),
+        "  input schema: the same\n",
     ] {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }

@@ -207,6 +207,26 @@ fn demo_shows_what_it_says_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_program_is_told_in_json_what_was_wrong_with_the_line_and_what_the_demo_showed() {
+    let mut mistaken = Command::new(program("rolebroker"));
+    let output = finished(mistaken.args(["no-such-command", "--json"]), 64);
+    let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(said["status"], "error");
+    assert!(
+        said["message"].to_string().contains("no-such-command"),
+        "{said}"
+    );
+    assert_eq!(output.stderr, b"");
+
+    let output = finished(
+        Command::new(program("rolebroker")).args(["demo", "--json"]),
+        0,
+    );
+    let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(said, serde_json::json!({"happened": true, "missing": []}));
+}
+
+#[test]
 fn reload_takes_a_good_file_and_says_what_is_wrong_with_a_bad_one() {
     let (daemon, _runner) = world();
     let bad = daemon

@@ -28,6 +28,8 @@ mod harness;
 #[cfg(test)]
 mod identity;
 #[cfg(test)]
+mod init;
+#[cfg(test)]
 mod insight;
 #[cfg(test)]
 mod installing;
@@ -39,6 +41,8 @@ mod offers;
 mod operations;
 #[cfg(test)]
 mod operators;
+#[cfg(test)]
+mod progress;
 #[cfg(test)]
 mod readme;
 #[cfg(test)]

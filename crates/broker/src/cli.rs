@@ -7,14 +7,40 @@ use clap::{Parser, ValueEnum};
 
 use crate::exit::Exit;
 
+/// What stands behind the options in `--help` and on the man page. A heading ends in a colon; rows below it are a
+/// term, two spaces or more, and its meaning.
+const AFTER: &str = "\
+Signals:
+  SIGHUP            loads the configuration anew, whole or not at all
+  SIGTERM, SIGINT   takes no new calls, ends when those in flight have; a second one ends at once
+
+Exit status:
+  0   done
+  64  the command line is wrong
+  70  a fault of the broker's own
+  77  the system does not permit what the configuration says
+  78  the configuration is wrong, or others can write it
+
+Files:
+  /etc/rolebroker/rolebroker.toml  the configuration, if no other is named
+  /run/rolebroker/ROLE.sock        the socket of a role, below runtime_dir
+  /var/lib/rolebroker              the state, as state_dir says
+
+Environment:
+  XDG_RUNTIME_DIR  where the embedded default has its sockets
+  XDG_STATE_HOME   where the embedded default has its state; ~/.local/state if it is not set
+  XDG_DATA_HOME    where the embedded default has its one folder; ~/.local/share if it is not set
+
+Examples:
+  rolebrokerd --check-config
+  rolebrokerd --config /etc/rolebroker/rolebroker.toml --log-format json";
+
 /// The broker between the roles of an AI agent.
 ///
 /// Without --config it reads /etc/rolebroker/rolebroker.toml. For an ordinary user on a machine
 /// without that file it runs on an embedded default.
-///
-/// Exit codes: 0 done, 64 usage, 70 internal, 77 permission, 78 configuration.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "rolebrokerd", version)]
+#[command(name = "rolebrokerd", version, after_long_help = AFTER)]
 pub struct Cli {
     /// The configuration file
     #[arg(long, value_name = "FILE")]

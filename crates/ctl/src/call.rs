@@ -1,17 +1,24 @@
 //! `rolebroker call`.
 
-use crate::out;
 use std::io::{IsTerminal as _, Write as _};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use client::{Client, DenyReason, FailureCode, Label, Outcome, Update};
+use anyhow::Context as _;
+use client::{Call, Client, DenyReason, FailureCode, Label, Outcome, Update};
 use serde::Serialize;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::arguments;
 use crate::cli::{CallArgs, Place};
 use crate::exit::{self, Exit};
-use crate::{arguments, explain, printable, render};
+use crate::explain::{self, Asked};
+use crate::out;
+use crate::printable;
+use crate::progress::{ForProgram, Progress};
 
 const SOFTWARE: &str = concat!("rolebroker ", env!("CARGO_PKG_VERSION"));
+/// How often the time that has passed is drawn anew.
+const REDRAWN: Duration = Duration::from_secs(1);
 
 /// What `--json` prints; a stable shape.
 #[derive(Debug, Serialize)]
@@ -30,7 +37,7 @@ enum Printed<'a> {
         call: u64,
         reason: &'a str,
         means: &'a str,
-        next: &'a str,
+        next: String,
     },
     Failed {
         session: &'a str,
@@ -38,11 +45,12 @@ enum Printed<'a> {
         code: &'a str,
         text: &'a str,
         means: &'a str,
-        next: &'a str,
+        next: String,
     },
 }
 
-/// Calls a tool and prints how it ended.
+/// Calls a tool and prints how it ended. An interrupt cancels the call and waits for its answer; a second one does
+/// not.
 ///
 /// # Errors
 /// When the arguments are wrong, or the broker cannot be asked.
@@ -50,42 +58,74 @@ pub async fn run(place: &Place, args: CallArgs) -> anyhow::Result<Exit> {
     let arguments = arguments::parse(&args.arguments)?;
     let number = args.call.unwrap_or_else(now);
     let client = Client::connect_as(place.socket("agent"), SOFTWARE).await?;
-    let mut call = client
+    // From here on, so that none is lost between the call and the waiting for it.
+    let mut interrupts = signal(SignalKind::interrupt()).context("cannot wait for ^C")?;
+    let call = client
         .call(&args.session, number, &args.tool, arguments)
         .await?;
-    let watched = std::io::stderr().is_terminal();
-    let mut text = String::new();
-    let mut joined = Label::BOTTOM;
+    let session = args.session.as_str();
+    let ended = {
+        let cancel = || cancel(client.clone(), session.to_owned(), number);
+        wait(place, call, &mut interrupts, cancel).await?
+    };
+    let Some(outcome) = ended else {
+        return Ok(exit::INTERRUPTED);
+    };
+    let welcome = client.welcome();
+    let asked = Asked {
+        role: welcome.role.as_str(),
+        session,
+        call: number,
+        tool: args.tool.as_str(),
+        label_scope: welcome.label_scope,
+    };
+    if place.json {
+        out::json(&json(&asked, &outcome));
+    } else {
+        print(&asked, &outcome)?;
+    }
+    Ok(code(&outcome))
+}
+
+/// Waits for the whole outcome of a call, and shows how far it is. `None` if it was interrupted twice; the first
+/// time, it is cancelled.
+async fn wait(
+    place: &Place,
+    mut call: Call,
+    interrupts: &mut Signal,
+    cancel: impl Fn(),
+) -> anyhow::Result<Option<Outcome>> {
+    let mut progress = Progress::start(if place.json {
+        ForProgram::Yes
+    } else {
+        ForProgram::No
+    });
+    let mut cancelled = false;
+    let mut seconds = tokio::time::interval(REDRAWN);
+    let mut parts = Parts::default();
     loop {
-        match call.next().await? {
-            Some(Update::Part { content, label }) => {
-                text.push_str(&content);
-                joined = joined.join(label);
+        let update = tokio::select! {
+            update = call.next() => update?,
+            _ = seconds.tick() => {
+                progress.draw();
+                continue;
             }
-            Some(Update::Final(outcome)) => {
-                let outcome = match outcome {
-                    Outcome::Result {
-                        content,
-                        label,
-                        truncated,
-                    } => Outcome::Result {
-                        content: text + &content,
-                        label: joined.join(label),
-                        truncated,
-                    },
-                    ended @ (Outcome::Failed { .. } | Outcome::Denied(_)) => ended,
-                };
-                let session = args.session.as_str();
-                return Ok(if place.json {
-                    out::json(&json(session, number, &outcome));
-                    code(&outcome)
-                } else {
-                    print(&outcome)?
-                });
+            _ = interrupts.recv() => {
+                if cancelled {
+                    return Ok(None);
+                }
+                cancelled = true;
+                progress.say("cancelling; ^C again leaves at once");
+                cancel();
+                continue;
             }
-            Some(step) => {
-                if watched {
-                    eprintln!("{}", step_line(&step));
+        };
+        match update {
+            Some(Update::Part { content, label }) => parts.add(&content, label),
+            Some(Update::Final(outcome)) => return Ok(Some(parts.before(outcome))),
+            Some(step @ (Update::Pending { .. } | Update::Progress { .. })) => {
+                if !cancelled {
+                    progress.step(&step);
                 }
             }
             None => anyhow::bail!("the call ended without an outcome"),
@@ -93,26 +133,57 @@ pub async fn run(place: &Place, args: CallArgs) -> anyhow::Result<Exit> {
     }
 }
 
-fn step_line(step: &Update) -> String {
-    match step {
-        Update::Pending { approval, expires } => format!(
-            "waiting for a person: approval {approval}, {}; answer with `rolebroker approve {approval}`",
-            render::lapses(*expires, now())
-        ),
-        Update::Progress { done, total, note } => {
-            let of = if *total == 0 {
-                String::new()
-            } else {
-                format!("/{total}")
-            };
-            format!("{done}{of} {}", printable::text(note))
+/// Asks for the call's end. The call itself is told how it ends; what the broker says to this is told there too.
+fn cancel(client: Client, session: String, number: u64) {
+    tokio::spawn(async move {
+        if let Ok(told) = client.cancel(session, number).await {
+            let _ = told.finish().await;
         }
-        Update::Part { .. } | Update::Final(_) => String::new(),
+    });
+}
+
+/// The pieces of an answer so far.
+#[derive(Debug)]
+struct Parts {
+    text: String,
+    label: Label,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Parts {
+            text: String::new(),
+            label: Label::BOTTOM,
+        }
+    }
+}
+
+impl Parts {
+    fn add(&mut self, content: &str, label: Label) {
+        self.text.push_str(content);
+        self.label = self.label.join(label);
+    }
+
+    /// The outcome with the pieces that came before it.
+    fn before(self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Result {
+                content,
+                label,
+                truncated,
+            } => Outcome::Result {
+                content: self.text + &content,
+                label: self.label.join(label),
+                truncated,
+            },
+            ended @ (Outcome::Failed { .. } | Outcome::Denied(_)) => ended,
+        }
     }
 }
 
 /// The outcome as one JSON object, always of the same shape.
-pub fn json(session: &str, call: u64, outcome: &Outcome) -> String {
+pub fn json(asked: &Asked<'_>, outcome: &Outcome) -> String {
+    let Asked { session, call, .. } = *asked;
     let printed = match outcome {
         Outcome::Result {
             content,
@@ -127,7 +198,10 @@ pub fn json(session: &str, call: u64, outcome: &Outcome) -> String {
             truncated: *truncated,
         },
         Outcome::Denied(reason) => {
-            let (means, next) = explain::denied(*reason);
+            let (means, next) = (
+                explain::denied(*reason),
+                explain::after_denied(*reason, asked),
+            );
             let reason = reason.as_str();
             Printed::Denied {
                 session,
@@ -138,7 +212,7 @@ pub fn json(session: &str, call: u64, outcome: &Outcome) -> String {
             }
         }
         Outcome::Failed { code, text } => {
-            let (means, next) = explain::failed(*code);
+            let (means, next) = (explain::failed(*code), explain::after_failed(*code, asked));
             let code = code.as_str();
             Printed::Failed {
                 session,
@@ -154,7 +228,7 @@ pub fn json(session: &str, call: u64, outcome: &Outcome) -> String {
     serde_json::to_string(&printed).unwrap_or_default()
 }
 
-fn print(outcome: &Outcome) -> std::io::Result<Exit> {
+fn print(asked: &Asked<'_>, outcome: &Outcome) -> std::io::Result<()> {
     match outcome {
         Outcome::Result {
             content,
@@ -178,21 +252,24 @@ fn print(outcome: &Outcome) -> std::io::Result<Exit> {
             }
             out.flush()?;
         }
-        Outcome::Denied(reason) => eprintln!("{}", denied_text(*reason)),
-        Outcome::Failed { code, text } => eprintln!("{}", failed_text(*code, text)),
+        Outcome::Denied(reason) => eprintln!("{}", denied_text(*reason, asked)),
+        Outcome::Failed { code, text } => eprintln!("{}", failed_text(*code, text, asked)),
     }
-    Ok(code(outcome))
+    Ok(())
 }
 
 /// A denial for a person: the reason, what it means, what to do.
-pub fn denied_text(reason: DenyReason) -> String {
-    let (means, next) = explain::denied(reason);
+pub fn denied_text(reason: DenyReason, asked: &Asked<'_>) -> String {
+    let (means, next) = (
+        explain::denied(reason),
+        explain::after_denied(reason, asked),
+    );
     format!("denied: {} - {means}\n  next: {next}", reason.as_str())
 }
 
 /// A failure for a person: the code, what was said, what it means, what to do.
-pub fn failed_text(code: FailureCode, text: &str) -> String {
-    let (means, next) = explain::failed(code);
+pub fn failed_text(code: FailureCode, text: &str, asked: &Asked<'_>) -> String {
+    let (means, next) = (explain::failed(code), explain::after_failed(code, asked));
     format!(
         "failed: {code} - {means}\n  it said: {}\n  next: {next}",
         printable::text(text)

@@ -8,11 +8,15 @@ use client::Scope;
 use client::proto::{ApprovalId, Digest, RoleName, SessionId, ToolName};
 
 mod check;
+mod help;
+mod init;
 mod operator;
 mod units;
 mod why;
 
 pub use check::CheckArgs;
+pub use help::{command, examples};
+pub use init::InitArgs;
 pub use operator::{
     AcceptToolArgs, DeclassifyArgs, EndorseArgs, GrantArgs, JoinArgs, PreapproveArgs, RevokeArgs,
     SessionArgs, SessionsArgs,
@@ -20,9 +24,6 @@ pub use operator::{
 pub use why::{ExplainArgs, SuggestArgs, TailArgs};
 
 /// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.
-///
-/// Exit codes: 0 done, 1 not done, 3 the call was denied, 4 the call failed, 64 wrong usage, 69 no broker,
-/// 70 internal, 77 not admitted, 78 the configuration has faults.
 #[derive(Debug, Parser)]
 #[command(name = "rolebroker", version)]
 pub struct Cli {
@@ -68,6 +69,8 @@ impl Place {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Write a configuration to start from, and say what to type next
+    Init(InitArgs),
     /// Call a tool as an agent, and wait for the answer
     Call(CallArgs),
     /// Show the calls that wait for your answer

@@ -18,6 +18,9 @@ pub const FAILED: Exit = Exit(4);
 /// The configuration has faults.
 pub const CONFIGURATION: Exit = Exit(78);
 
+/// A second ^C ended it before the answer came.
+pub const INTERRUPTED: Exit = Exit(130);
+
 /// The command line was wrong.
 pub const USAGE: u8 = 64;
 /// The broker cannot be reached.

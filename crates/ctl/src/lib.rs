@@ -13,11 +13,13 @@ pub mod exit;
 pub mod explain;
 pub mod grant;
 mod hook;
+pub mod init;
 pub mod layout;
 pub mod lookalike;
 pub mod out;
 mod pager;
 pub mod printable;
+pub mod progress;
 pub mod render;
 pub mod steer;
 pub mod tail;
@@ -37,6 +39,7 @@ use exit::Exit;
 pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
     let Cli { place, command } = cli;
     match command {
+        Command::Init(args) => init::run(&place, &args),
         Command::Call(args) => call::run(&place, args).await,
         Command::Approvals(args) => approvals::run(&place, args).await,
         Command::Approve(args) => answer::approve(&place, args).await,
@@ -66,6 +69,6 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Suggest(args) => why::suggest(&place, args).await,
         Command::Tail(args) => tail::run(&place, args).await,
         Command::Check(args) => check::run(&place, &args),
-        Command::Demo => demo::run().await,
+        Command::Demo => demo::run(&place).await,
     }
 }

@@ -3,18 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use clap::Parser as _;
-use ctl::cli::Cli;
+use clap::FromArgMatches as _;
+use ctl::cli::{self, Cli};
 use ctl::{exit, out, printable};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let typed = cli::command().try_get_matches();
+    let cli = match typed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Nothing better can be done if even that does not get out.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { exit::USAGE } else { 0 });
-        }
+        Err(error) => return untyped(&error),
     };
     let json = cli.place.json;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -40,4 +37,21 @@ fn main() -> ExitCode {
             ExitCode::from(exit::code_of(&error))
         }
     }
+}
+
+/// The line cannot be understood, or asks for help.
+fn untyped(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // Nothing better can be done if even that does not get out.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    if std::env::args_os().any(|word| word == "--json") {
+        let message = error.render().to_string();
+        let said = serde_json::json!({ "status": "error", "message": message.trim_end() });
+        out::json(&said.to_string());
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(exit::USAGE)
 }

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use nix::unistd::geteuid;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, geteuid};
 
 /// One of the workspace's programs, as cargo built it beside this test.
 pub(crate) fn program(name: &str) -> PathBuf {
@@ -111,6 +112,11 @@ impl Program {
             let read = self.errors.read_line(&mut line).expect("text");
             assert_ne!(read, 0, "it ended without a line with {text}");
         }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).expect("a pid");
+        kill(Pid::from_raw(pid), signal).expect("kill");
     }
 
     /// Waits for its end: its exit code, and what it said on both outputs.

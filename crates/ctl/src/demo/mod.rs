@@ -13,8 +13,10 @@ use std::path::Path;
 use anyhow::Context as _;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cli::Place;
 use crate::exit::{self, Exit, NotDone};
 use process::Process;
+use stage::Shown;
 
 pub use screen::{WIDTH, fold};
 
@@ -22,7 +24,12 @@ pub use screen::{WIDTH, fold};
 ///
 /// # Errors
 /// When the processes cannot be started at all.
-pub async fn run() -> anyhow::Result<Exit> {
+pub async fn run(place: &Place) -> anyhow::Result<Exit> {
+    let shown_to = if place.json {
+        Shown::ToProgram
+    } else {
+        Shown::ToPerson
+    };
     let folder = tempfile::Builder::new().prefix("rolebroker-").tempdir();
     let folder =
         folder.context("cannot make a temporary folder; set TMPDIR to one that can be written")?;
@@ -30,9 +37,11 @@ pub async fn run() -> anyhow::Result<Exit> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut hung_up = signal(SignalKind::hangup())?;
     let shown = tokio::select! {
-        shown = show(folder.path(), &mut processes) => shown,
+        shown = show(folder.path(), &mut processes, shown_to) => shown,
         _ = tokio::signal::ctrl_c() => {
-            out::line("");
+            if shown_to == Shown::ToPerson {
+                out::line("");
+            }
             Err(NotDone("the demo was interrupted; everything is removed".to_owned()).into())
         },
         _ = hung_up.recv() => Err(NotDone("the demo's terminal went; everything is removed".to_owned()).into()),
@@ -45,6 +54,15 @@ pub async fn run() -> anyhow::Result<Exit> {
         .close()
         .context("the demo's temporary folder could not be removed")?;
     let missing = shown?;
+    if shown_to == Shown::ToProgram {
+        let said = serde_json::json!({ "happened": missing.is_empty(), "missing": missing });
+        out::json(&said.to_string());
+        return Ok(if missing.is_empty() {
+            exit::DONE
+        } else {
+            exit::NOT_DONE
+        });
+    }
     if missing.is_empty() {
         screen::say(
             "",
@@ -59,7 +77,11 @@ pub async fn run() -> anyhow::Result<Exit> {
 }
 
 /// What did not happen.
-async fn show(folder: &Path, processes: &mut Vec<Process>) -> anyhow::Result<Vec<String>> {
-    let stage = stage::Stage::set(folder, processes).await?;
+async fn show(
+    folder: &Path,
+    processes: &mut Vec<Process>,
+    shown: Shown,
+) -> anyhow::Result<Vec<String>> {
+    let stage = stage::Stage::set(folder, processes, shown).await?;
     Ok(scenes::play(&stage).await)
 }

@@ -1,13 +1,11 @@
 //! What the demo shows, scene by scene, and how each is checked.
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use client::{Asked, Call, DataClass, DenyReason, Error, Outcome, Scope, Update};
 use serde_json::json;
 
-use super::screen::{exactly, say};
 use super::stage::Stage;
 use crate::{answer, explain, printable};
 
@@ -19,7 +17,7 @@ const ABOVE: &str = "   ";
 
 /// Plays every scene; what did not happen.
 pub(super) async fn play(stage: &Stage) -> Vec<String> {
-    say(
+    stage.say(
         "rolebroker demo: ",
         "a real daemon, a file runner, an agent, an approver.",
     );
@@ -35,11 +33,11 @@ pub(super) async fn play(stage: &Stage) -> Vec<String> {
 }
 
 async fn read_notes(stage: &Stage) -> Result<(), String> {
-    say("1  ", "The agent reads notes.txt. A grant allows it:");
+    stage.say("1  ", "The agent reads notes.txt. A grant allows it:");
     let path = stage.file("notes.txt");
     let outcome = call(stage, 1, "read_file", json!({ "path": path })).await?;
     let (content, class) = result("reading notes.txt", outcome)?;
-    say(
+    stage.say(
         ABOVE,
         &format!("\"{}\" ({class})", printable::text(content.trim_end())),
     );
@@ -50,7 +48,7 @@ async fn read_notes(stage: &Stage) -> Result<(), String> {
 }
 
 async fn write_plan(stage: &Stage) -> Result<(), String> {
-    say(
+    stage.say(
         "2  ",
         "It wants to write plan.txt. No file is written unseen; a person is asked:",
     );
@@ -73,13 +71,13 @@ async fn write_plan(stage: &Stage) -> Result<(), String> {
         }
     };
     let shown = printable::json(&request.arguments);
-    exactly("     ", &format!("{} {shown}", request.tool));
-    let yes = if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+    stage.exactly("     ", &format!("{} {shown}", request.tool));
+    let yes = if stage.has_somebody() {
         answer::ask("   Approve?")
             .await
             .map_err(|error| error.to_string())?
     } else {
-        say(
+        stage.say(
             ABOVE,
             "Nobody is at a terminal, so the demo's own approver says yes.",
         );
@@ -92,7 +90,7 @@ async fn write_plan(stage: &Stage) -> Result<(), String> {
             outcome == Outcome::Denied(DenyReason::ApprovalRefused) && !path.exists(),
             "a refused write was not denied",
         )?;
-        say(ABOVE, "Denied: approval_refused. There is no plan.txt.");
+        stage.say(ABOVE, "Denied: approval_refused. There is no plan.txt.");
         return Err("the write of plan.txt: you refused it, and so it should be".to_owned());
     }
     within(approver.approve(&request, Scope::Once, "in the demo")).await?;
@@ -102,7 +100,7 @@ async fn write_plan(stage: &Stage) -> Result<(), String> {
         on_disk(&path)? == PLAN,
         "plan.txt does not hold what was approved",
     )?;
-    say(
+    stage.say(
         ABOVE,
         &format!(
             "Approved, and only then written: plan.txt has {} bytes.",
@@ -113,13 +111,13 @@ async fn write_plan(stage: &Stage) -> Result<(), String> {
 }
 
 async fn send_plan(stage: &Stage) -> Result<(), String> {
-    say(
+    stage.say(
         "3  ",
         "It sends a message out of the machine. Allowed, up to what is internal:",
     );
     let outcome = call(stage, 3, "send", message("the plan is ready")).await?;
     let (content, class) = result("sending a message", outcome)?;
-    say(
+    stage.say(
         ABOVE,
         &format!("\"{}\" ({class})", printable::text(&content)),
     );
@@ -130,7 +128,7 @@ async fn send_plan(stage: &Stage) -> Result<(), String> {
 }
 
 async fn read_keys(stage: &Stage) -> Result<(), String> {
-    say(
+    stage.say(
         "4  ",
         "It reads secret/keys.txt. Allowed too, but now the session has seen a secret:",
     );
@@ -145,12 +143,12 @@ async fn read_keys(stage: &Stage) -> Result<(), String> {
         class == DataClass::Secret,
         "secret/keys.txt does not count as secret",
     )?;
-    say(ABOVE, &format!("{} bytes ({class})", content.len()));
+    stage.say(ABOVE, &format!("{} bytes ({class})", content.len()));
     Ok(())
 }
 
 async fn send_keys(stage: &Stage) -> Result<(), String> {
-    say("5  ", "Somebody talked it into sending what it read:");
+    stage.say("5  ", "Somebody talked it into sending what it read:");
     let outcome = call(stage, 5, "send", message("api key: 1234")).await?;
     let reason = DenyReason::TaintTooHigh;
     check(
@@ -161,10 +159,10 @@ async fn send_keys(stage: &Stage) -> Result<(), String> {
         stage.sends() <= 1 && !stage.outbox().contains("1234"),
         "the secret is in the outbox",
     )?;
-    let (means, _) = explain::denied(reason);
-    say(ABOVE, &format!("Denied: {} - {means}.", reason.as_str()));
+    let means = explain::denied(reason);
+    stage.say(ABOVE, &format!("Denied: {} - {means}.", reason.as_str()));
     let count = stage.outbox().lines().count();
-    say(
+    stage.say(
         ABOVE,
         &format!("Messages in the outbox: {count}, as before; and no key in it."),
     );
@@ -172,7 +170,7 @@ async fn send_keys(stage: &Stage) -> Result<(), String> {
 }
 
 async fn repeat_send(stage: &Stage) -> Result<(), String> {
-    say(
+    stage.say(
         "6  ",
         "It asks for call 3 again, as after a lost connection:",
     );
@@ -187,7 +185,7 @@ async fn repeat_send(stage: &Stage) -> Result<(), String> {
         stage.sends() == ran && ran == 1 && modified(stage.root()) == before,
         "the repeated call was sent again",
     )?;
-    say(
+    stage.say(
         ABOVE,
         &format!("\"{content}\": the stored answer. `send` ran {ran} time."),
     );

@@ -1,7 +1,7 @@
 //! What the demo plays on: a temporary folder with real files, the daemon, the file runner, a `send` tool of the
 //! demo's own, and connections as agent and approver.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use client::{Answer, Approver, Client, DataClass, Failure, Request, Runner};
 use tokio::process::Command;
 
 use super::process::Process;
+use super::screen;
 
 const DEFAULT: &str = include_str!("../../../../config/default.toml");
 /// The tool that the demo serves itself, and the grant for it.
@@ -41,16 +42,30 @@ max_class = "internal"
 why = "what is confidential stays here"
 "#;
 
+/// For whom the demo is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Scene by scene.
+    ToPerson,
+    /// Only what became of it.
+    ToProgram,
+}
+
 pub(super) struct Stage {
     pub(super) client: Client,
     pub(super) approver: tokio::sync::Mutex<Approver>,
     pub(super) sent: Arc<AtomicU64>,
     root: PathBuf,
+    shown: Shown,
 }
 
 impl Stage {
     /// Starts everything, each part once the one before it says that it is ready.
-    pub(super) async fn set(folder: &Path, processes: &mut Vec<Process>) -> anyhow::Result<Self> {
+    pub(super) async fn set(
+        folder: &Path,
+        processes: &mut Vec<Process>,
+        shown: Shown,
+    ) -> anyhow::Result<Self> {
         let (broker, runner) = (beside("rolebrokerd")?, beside("rolebroker-runner")?);
         let root = folder.canonicalize()?;
         let files = root.join("files");
@@ -92,7 +107,28 @@ impl Stage {
             approver: tokio::sync::Mutex::new(Approver::connect(socket("approver")).await?),
             sent,
             root,
+            shown,
         })
+    }
+
+    /// Says something to whoever looks.
+    pub(super) fn say(&self, head: &str, text: &str) {
+        if self.shown == Shown::ToPerson {
+            screen::say(head, text);
+        }
+    }
+
+    /// Shows a text to the character.
+    pub(super) fn exactly(&self, margin: &str, text: &str) {
+        if self.shown == Shown::ToPerson {
+            screen::exactly(margin, text);
+        }
+    }
+
+    /// Whether somebody can be asked.
+    pub(super) fn has_somebody(&self) -> bool {
+        let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        self.shown == Shown::ToPerson && terminal
     }
 
     pub(super) fn root(&self) -> &Path {

@@ -148,8 +148,8 @@ pub fn end(call: &CallSettled) -> String {
 }
 
 /// What a code means; nothing of one that a newer broker sent.
-fn meaning(explained: Option<(&'static str, &'static str)>) -> String {
-    explained.map_or_else(String::new, |(means, _)| format!(" - {means}"))
+fn meaning(means: Option<&'static str>) -> String {
+    means.map_or_else(String::new, |means| format!(" - {means}"))
 }
 
 fn outcome(outcome: Outcome) -> &'static str {

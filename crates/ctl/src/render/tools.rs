@@ -2,13 +2,19 @@
 //! command's own words.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use client::proto::control::{ToolState, ToolStatus};
+use similar::TextDiff;
 
 use crate::printable;
 
 /// So many characters of a description stand in a list.
 const LISTED: usize = 40;
+/// So many equal lines are shown around those that differ.
+const AROUND: usize = 3;
+/// After this long a difference is told more coarsely: a definition may have tens of thousands of lines.
+const DIFF_TIME: Duration = Duration::from_millis(500);
 
 /// A line for each tool, and what to type for one that waits.
 pub(super) fn all(tools: &[ToolStatus]) -> String {
@@ -41,49 +47,84 @@ pub(super) fn all(tools: &[ToolStatus]) -> String {
     out
 }
 
-/// A held definition, whole, beside the one that is in force, if there is one.
+/// A held definition: what differs from the one that is in force, or all of it if there is none.
 pub fn definition(held: &ToolStatus, in_force: Option<&ToolStatus>) -> String {
     let mut out = format!("{} offers {}\n", held.runner, held.tool);
-    let in_force = in_force.filter(|it| !it.description.is_empty() || !it.input_schema.is_empty());
-    if let Some(in_force) = in_force {
-        let since = match in_force.state {
-            ToolState::Declared => "the configuration states",
-            ToolState::Pinned | ToolState::Held => "accepted before",
-        };
-        whole(&mut out, since, in_force);
-    } else {
+    let Some(in_force) =
+        in_force.filter(|it| !it.description.is_empty() || !it.input_schema.is_empty())
+    else {
         out.push_str("nothing was accepted before\n");
-    }
-    whole(&mut out, "offered now, and held", held);
-    if let Some(in_force) = in_force {
-        let differs = |name, differs: bool| differs.then_some(name);
-        let parts = [
-            differs("description", in_force.description != held.description),
-            differs("input schema", in_force.input_schema != held.input_schema),
-        ];
-        let parts: Vec<&str> = parts.into_iter().flatten().collect();
-        let _ = writeln!(out, "what differs: {}", parts.join(", "));
+        // Writing into a String does not fail.
+        let _ = writeln!(out, "offered now, and held: digest {}", held.definition);
+        out.push_str("  description\n");
+        quote(&mut out, &described(held));
+        out.push_str("  input schema\n");
+        quote(&mut out, &schema(held));
+        return out;
+    };
+    let since = match in_force.state {
+        ToolState::Declared => "- the configuration states",
+        ToolState::Pinned | ToolState::Held => "- accepted before",
+    };
+    let _ = writeln!(out, "{since}: digest {}", in_force.definition);
+    let _ = writeln!(out, "+ offered now, and held: digest {}", held.definition);
+    differences(
+        &mut out,
+        "description",
+        &described(in_force),
+        &described(held),
+    );
+    differences(&mut out, "input schema", &schema(in_force), &schema(held));
+    if in_force.input_schema != held.input_schema && schema(in_force) == schema(held) {
+        out.push_str("    (the same JSON, written in another way)\n");
     }
     out
 }
 
-fn whole(out: &mut String, since: &str, tool: &ToolStatus) {
-    let _ = writeln!(out, "{since}: digest {}", tool.definition);
-    out.push_str("  description\n");
+/// A description in lines that a terminal can show.
+fn described(tool: &ToolStatus) -> String {
     let lines: Vec<String> = tool.description.split('\n').map(printable::text).collect();
-    quote(out, &lines.join("\n"));
-    out.push_str("  input schema\n");
-    quote(out, &printable::json_lines(&tool.input_schema));
+    lines.join("\n")
 }
 
-/// Every line of what is printable already behind a bar.
-fn quote(out: &mut String, shown: &str) {
-    if shown.is_empty() {
+/// A schema laid out, one value a line, so that lines can be compared; as it is where it is no JSON.
+fn schema(tool: &ToolStatus) -> String {
+    let laid_out = client::proto::json::parse(&tool.input_schema)
+        .ok()
+        .and_then(|value| serde_json::to_string_pretty(&value).ok());
+    printable::json_lines(laid_out.as_deref().unwrap_or(&tool.input_schema))
+}
+
+/// The lines that only one of two texts has behind `-` and `+`, between those around them.
+fn differences(out: &mut String, what: &str, before: &str, now: &str) {
+    if before == now {
+        let _ = writeln!(out, "  {what}: the same");
+        return;
+    }
+    let _ = writeln!(out, "  {what}");
+    // So that a last line is equal to the same one with others behind it.
+    let (before, now) = (format!("{before}\n"), format!("{now}\n"));
+    let lines = TextDiff::configure()
+        .timeout(DIFF_TIME)
+        .diff_lines(&before, &now);
+    for (at, group) in lines.grouped_ops(AROUND).iter().enumerate() {
+        if at > 0 {
+            out.push_str("    ...\n");
+        }
+        for change in group.iter().flat_map(|op| lines.iter_changes(op)) {
+            let line = change.value().trim_end_matches('\n');
+            let _ = writeln!(out, "    {} {line}", change.tag());
+        }
+    }
+}
+
+/// Every line of it behind a bar.
+fn quote(out: &mut String, text: &str) {
+    if text.is_empty() {
         out.push_str("    (empty)\n");
         return;
     }
-    for line in shown.split('\n') {
-        // Writing into a String does not fail.
+    for line in text.split('\n') {
         let _ = writeln!(out, "    | {line}");
     }
 }

@@ -58,7 +58,16 @@ pub(super) fn suggested(grant: &str, notes: &[String]) -> String {
         let _ = writeln!(out, "# {}", printable::text(note));
     }
     for line in grant.lines() {
-        let _ = writeln!(out, "{}", printable::text(line));
+        // It is to be pasted, so what is plain stays as it is: an escape would change its meaning.
+        let plain = line
+            .bytes()
+            .all(|byte| byte == b' ' || byte.is_ascii_graphic());
+        let line = if plain {
+            line.to_owned()
+        } else {
+            printable::text(line)
+        };
+        let _ = writeln!(out, "{line}");
     }
     out
 }

@@ -1,7 +1,7 @@
 use clap::{CommandFactory as _, Parser as _};
 use client::proto::Control;
 use client::{DataClass, Error};
-use ctl::cli::{Cli, Command, ScopeArg};
+use ctl::cli::{self, Cli, Command, ScopeArg};
 use ctl::exit::{self, NotDone, Usage, code_of};
 
 fn typed(line: &str) -> Result<Cli, clap::Error> {
@@ -10,7 +10,35 @@ fn typed(line: &str) -> Result<Cli, clap::Error> {
 
 #[test]
 fn the_command_line_is_well_formed() {
-    Cli::command().debug_assert();
+    cli::command().debug_assert();
+}
+
+/// The words of a line as a shell splits them.
+fn words(line: &str) -> Vec<String> {
+    let print = format!("printf '%s\\0' {line}");
+    let output = std::process::Command::new("sh")
+        .args(["-c", &print])
+        .output();
+    let text = String::from_utf8(output.unwrap().stdout).unwrap();
+    text.split_terminator('\0').map(str::to_owned).collect()
+}
+
+#[test]
+fn every_command_has_examples_and_each_of_them_can_be_typed() {
+    for command in Cli::command().get_subcommands() {
+        let name = command.get_name();
+        let mut own = cli::examples().filter(|(of, _)| *of == name);
+        assert!(
+            own.next().is_some(),
+            "{name} has no example: add it to cli/help.rs"
+        );
+    }
+    for (name, line) in cli::examples() {
+        let matches = Cli::command()
+            .try_get_matches_from(words(line))
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert_eq!(matches.subcommand_name(), Some(name), "{line}");
+    }
 }
 
 #[test]

@@ -186,38 +186,66 @@ fn a_held_tool_says_what_to_type_and_no_description_fills_the_list() {
 }
 
 #[test]
-fn a_held_definition_is_shown_whole_beside_the_one_in_force() {
+fn a_held_definition_is_shown_by_the_lines_that_differ_from_the_one_in_force() {
     let long = format!(
-        "Sends a mail.\nwhat differs: nothing\u{202e}\\u{{41}}{}",
+        "Sends a mail.\n+ schema: the same\u{202e}\\u{{41}}{}",
         "y".repeat(9000)
     );
-    let held = tool(ToolState::Held, &long);
+    let held = ToolStatus {
+        input_schema: r#"{"type":"object","properties":{"to":{"type":"string"},"bcc":{}}}"#
+            .to_owned(),
+        ..tool(ToolState::Held, &long)
+    };
+    let before = ToolStatus {
+        input_schema: r#"{"properties":{"to":{"type":"string"}},"type":"object"}"#.to_owned(),
+        ..tool(ToolState::Pinned, "Sends a mail.")
+    };
+    let shown = render::definition(&held, Some(&before));
+    has(
+        &shown,
+        &[
+            &format!("\n- accepted before: digest {}\n", "02".repeat(32)),
+            &format!("\n+ offered now, and held: digest {}\n", "03".repeat(32)),
+            "  description\n      Sends a mail.\n",
+            // What a runner wrote stands behind our own mark, and its own escapes are no escapes.
+            "    + + schema: the same\\u{202e}\\\\u{41}yyy",
+            &"y".repeat(9000),
+            "    +     \"bcc\": {},\n",
+        ],
+    );
+    let changed: Vec<&str> = shown
+        .lines()
+        .filter(|line| line.starts_with("    +") || line.starts_with("    -"))
+        .collect();
+    assert_eq!(changed.len(), 2, "{shown}");
+}
+
+#[test]
+fn a_schema_that_says_the_same_in_another_way_is_said_to() {
+    let held = ToolStatus {
+        input_schema: "{ \"type\" : \"object\" }".to_owned(),
+        ..tool(ToolState::Held, "Sends a mail.")
+    };
     let shown = render::definition(&held, Some(&tool(ToolState::Pinned, "Sends a mail.")));
     has(
         &shown,
         &[
-            &format!(
-                "accepted before: digest {}\n  description\n    | Sends a mail.\n",
-                "02".repeat(32)
-            ),
-            &format!("offered now, and held: digest {}\n", "03".repeat(32)),
-            // What a runner wrote stays behind the bar, and its own escapes are no escapes.
-            "    | what differs: nothing\\u{202e}\\\\u{41}yyy",
-            &"y".repeat(9000),
-            "    | {\"type\":\"object\"}\n",
+            "  description: the same\n",
+            "  input schema: the same\n    (the same JSON, written in another way)\n",
         ],
     );
-    let own: Vec<&str> = shown
-        .lines()
-        .filter(|line| !line.starts_with("    | "))
-        .collect();
-    assert_eq!(own.last(), Some(&"what differs: description"), "{shown}");
-    assert_eq!(
-        own.iter()
-            .filter(|line| line.starts_with("what differs"))
-            .count(),
-        1
-    );
+}
+
+#[test]
+fn a_difference_of_very_many_lines_is_told_too() {
+    let lines = |from: u32| -> String {
+        (from..from + 30_000)
+            .map(|n| format!("{}\n", n.wrapping_mul(2_654_435_761) % 7))
+            .collect()
+    };
+    let held = tool(ToolState::Held, &lines(9));
+    let shown = render::definition(&held, Some(&tool(ToolState::Pinned, &lines(1))));
+    assert!(shown.contains("    + "), "{} bytes", shown.len());
 }
 
 #[test]
@@ -231,5 +259,8 @@ fn a_first_definition_is_said_to_be_the_first() {
             "    (empty)\n",
         ],
     );
-    assert!(!shown.contains("what differs"), "{shown}");
+    assert!(
+        shown.contains("    | {\n    |   \"type\": \"object\"\n    | }\n"),
+        "{shown}"
+    );
 }

@@ -1,7 +1,8 @@
 use client::proto::control::RoleStatus;
-use client::proto::{self, ControlReply, Raise, RoleKind, RoleName, Timestamp};
+use client::proto::{self, ControlReply, LabelScope, Raise, RoleKind, RoleName, Timestamp};
 use client::{DataClass, DenyReason, FailureCode, Label, Outcome, Scope};
-use ctl::{call, explain, render};
+use ctl::explain::Asked;
+use ctl::{call, render};
 
 fn time(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis).unwrap()
@@ -68,6 +69,35 @@ fn a_settled_approval_says_by_whom_and_why() {
     );
 }
 
+const ASKED: Asked<'static> = Asked {
+    role: "bot",
+    session: "s",
+    call: 1,
+    tool: "read",
+    label_scope: LabelScope::Session,
+};
+
+#[test]
+fn what_to_type_after_a_denial_names_the_call() {
+    let text = call::denied_text(DenyReason::NoGrant, &ASKED);
+    for command in [
+        "`rolebroker explain bot s 1`",
+        "`rolebroker suggest bot s 1`",
+    ] {
+        assert!(text.contains(command), "{text}");
+    }
+    let role = Asked {
+        label_scope: LabelScope::Role,
+        ..ASKED
+    };
+    let text = call::denied_text(DenyReason::TaintTooHigh, &role);
+    assert!(
+        text.contains("`rolebroker endorse bot '*' --reason WHY`"),
+        "{text}"
+    );
+    assert!(!text.contains("new session"), "{text}");
+}
+
 #[test]
 fn every_reason_and_code_is_explained_and_says_what_to_do() {
     for reason in [
@@ -78,12 +108,12 @@ fn every_reason_and_code_is_explained_and_says_what_to_do() {
         DenyReason::ApprovalRefused,
         DenyReason::ApprovalExpired,
     ] {
-        let (means, next) = explain::denied(reason);
-        assert!(!means.is_empty() && !next.is_empty());
-        assert!(call::denied_text(reason).starts_with(&format!("denied: {} - ", reason.as_str())));
+        let text = call::denied_text(reason, &ASKED);
+        assert!(text.contains("next: "), "{text}");
+        assert!(text.starts_with(&format!("denied: {} - ", reason.as_str())));
     }
     for code in FailureCode::ALL {
-        let text = call::failed_text(code, "bad\u{7}");
+        let text = call::failed_text(code, "bad\u{7}", &ASKED);
         assert!(
             text.contains("it said: bad\\u{7}") && text.contains("next: "),
             "{text}"
@@ -99,10 +129,10 @@ fn the_json_of_a_call_has_a_stable_shape() {
         truncated: false,
     };
     assert_eq!(
-        call::json("s", 1, &result),
+        call::json(&ASKED, &result),
         r#"{"status":"result","session":"s","call":1,"content":"x","class":"public","untrusted":false,"truncated":false}"#
     );
-    let denied = call::json("s", 1, &Outcome::Denied(DenyReason::NoGrant));
+    let denied = call::json(&ASKED, &Outcome::Denied(DenyReason::NoGrant));
     assert!(
         denied.starts_with(
             r#"{"status":"denied","session":"s","call":1,"reason":"no_grant","means":"#
@@ -113,7 +143,7 @@ fn the_json_of_a_call_has_a_stable_shape() {
         code: FailureCode::Busy,
         text: "calls".to_owned(),
     };
-    let failed = call::json("s", 1, &failed);
+    let failed = call::json(&ASKED, &failed);
     assert!(
         failed.starts_with(
             r#"{"status":"failed","session":"s","call":1,"code":"busy","text":"calls","#
