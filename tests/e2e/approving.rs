@@ -115,7 +115,10 @@ fn snapshot(name: &str, screens: &[String]) {
     for (at, screen) in screens.iter().enumerate() {
         writeln!(whole, "{:=^80}\n{screen}", format!(" screen {} ", at + 1)).expect("a string");
     }
-    insta::assert_snapshot!(name, whole);
+    // Wherever the test is started from.
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/e2e/snapshots"));
+    settings.bind(|| insta::assert_snapshot!(name, whole));
 }
 
 #[test]

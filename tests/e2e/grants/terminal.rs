@@ -1,20 +1,17 @@
-//! A command on a terminal: it prints what a person would see, who turns every page and says yes.
+//! A command whose two outputs are a terminal: it prints what a person would see.
 
 use std::fs::OpenOptions;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::{Child, Command};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 
 use nix::fcntl::OFlag;
-use nix::pty::{PtyMaster, grantpt, posix_openpt, ptsname_r, unlockpt};
+use nix::pty::{grantpt, posix_openpt, ptsname_r, unlockpt};
 
 use crate::harness::PATIENCE;
 
-/// What asks for a key, and what is typed then.
-const ASKED: [(&[u8], &[u8]); 2] = [(b"[y/N] ", b"y\n"), (b"q: leave ", b"\n")];
-
-/// A command on a terminal of its own; it is killed when the test ends.
+/// A command on a terminal of its own. It reads nothing; it is killed when the test ends.
 pub(super) struct Terminal {
     child: Child,
     lines: Receiver<String>,
@@ -33,13 +30,20 @@ impl Terminal {
         let terminal = options.open(ptsname_r(&screen).expect("its name"));
         let terminal = terminal.expect("its other side");
         let child = command
-            .stdin(terminal.try_clone().expect("a clone"))
+            .stdin(Stdio::null())
             .stdout(terminal.try_clone().expect("a clone"))
             .stderr(terminal)
             .spawn()
             .unwrap_or_else(|error| panic!("{command:?}: {error}"));
         let (sender, lines) = channel();
-        std::thread::spawn(move || read(screen, &sender));
+        std::thread::spawn(move || {
+            // Once nobody has the other side any more, reading is an error.
+            for line in BufReader::new(screen).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
         Self { child, lines }
     }
 
@@ -72,26 +76,6 @@ impl Terminal {
             rest.extend([&line, "\n"]);
         }
         (rest, self.child.wait().expect("wait").code())
-    }
-}
-
-/// Gives each line, and answers what is asked. Once nobody has the other side any more, reading is an error.
-fn read(mut screen: PtyMaster, lines: &Sender<String>) {
-    let (mut line, mut byte) = (Vec::new(), [0]);
-    while screen.read_exact(&mut byte).is_ok() {
-        if byte == *b"\n" {
-            let whole = String::from_utf8(std::mem::take(&mut line)).expect("text");
-            if lines.send(whole).is_err() {
-                return;
-            }
-            continue;
-        }
-        line.extend(byte);
-        for (asked, keys) in ASKED {
-            if line.ends_with(asked) {
-                screen.write_all(keys).expect("typed");
-            }
-        }
     }
 }
 
