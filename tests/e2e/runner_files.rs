@@ -87,6 +87,15 @@ fn five_tools_serve_a_folder_and_each_result_has_the_label_of_what_was_read() {
     assert!(told.contains("for reading only"), "{told}");
 }
 
+/// Ends a thread that runs beside a test, also when the test fails.
+struct Done<'a>(&'a std::sync::atomic::AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn links_swapped_meanwhile_show_nothing_from_outside() {
     const ROUNDS: usize = 300;
@@ -112,6 +121,7 @@ fn links_swapped_meanwhile_show_nothing_from_outside() {
                 fs::rename(work.join("next"), &place).unwrap();
             }
         });
+        let _done = Done(&done);
         for _ in 0..ROUNDS {
             let body = stage.call("read_file", &json!({"path": place}));
             let result = body["status"] == "result";
@@ -119,7 +129,6 @@ fn links_swapped_meanwhile_show_nothing_from_outside() {
             assert!(!body.to_string().contains("the-secret-outside"), "{body}");
             assert!(!result || body["content"] == "inside", "{body}");
         }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     println!("{} refused, {} read", seen[0], seen[1]);
 }

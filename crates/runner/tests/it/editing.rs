@@ -5,7 +5,7 @@ use client::{Failure, Label};
 use runner::{Access, Folder, Folders, Watch, run};
 use serde_json::json;
 
-use crate::fixture::{Files, SECRET};
+use crate::fixture::{Done, Files, SECRET};
 
 #[track_caller]
 fn refused(result: Result<client::Answer, Failure>, why: &str) {
@@ -76,6 +76,7 @@ fn a_file_that_changes_meanwhile_is_not_overwritten_by_an_edit_of_its_old_text()
                 fs::rename(files.path("beside"), &path).unwrap();
             }
         });
+        let _done = Done(&done);
         for _ in 0..500 {
             match files.edit("a.txt", "a", "b") {
                 Ok(_) => edited += 1,
@@ -87,7 +88,6 @@ fn a_file_that_changes_meanwhile_is_not_overwritten_by_an_edit_of_its_old_text()
                 }
             }
         }
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     println!("{edited} edited, {refusals} refused");
     assert!(refusals > 0, "no edit met a change");

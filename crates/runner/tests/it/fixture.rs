@@ -117,3 +117,12 @@ impl Files {
         ]
     }
 }
+
+/// Ends a thread that runs beside a test, also when the test fails.
+pub(crate) struct Done<'a>(pub(crate) &'a std::sync::atomic::AtomicBool);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}

@@ -9,7 +9,7 @@ use client::{Failure, Label};
 use runner::{Access, Folder, Folders, MAX_PATH_BYTES};
 use serde_json::json;
 
-use crate::fixture::Files;
+use crate::fixture::{Done, Files};
 
 const OUTSIDE: &str = "the-secret-outside";
 
@@ -223,6 +223,7 @@ fn a_link_that_is_swapped_during_the_call_never_shows_what_is_outside() {
                 swap(&files, &outside, state);
             }
         });
+        let _done = Done(&done);
         let path = files.path("swapped");
         let inside = path.join("o.txt");
         for round in 0..ROUNDS {
@@ -243,7 +244,6 @@ fn a_link_that_is_swapped_during_the_call_never_shows_what_is_outside() {
             let now = fs::read_to_string(outside.join("o.txt")).unwrap();
             assert_eq!(now, OUTSIDE, "seed {seed}, round {round}");
         }
-        done.store(true, Ordering::Relaxed);
     });
     let left: Vec<_> = fs::read_dir(&outside)
         .unwrap()
