@@ -107,7 +107,7 @@ fn works_as_printed(written: &Value, shell: impl Fn(&str) -> Command) {
         panic!("other steps than these: {written}");
     };
     let start = |line: &str| {
-        Program::start(&mut shell(&format!("exec {line}")).env("ROLEBROKER_LOG", "info"))
+        Program::start(shell(&format!("exec {line}")).env("ROLEBROKER_LOG", "info"))
     };
     let without_prefix = |line: &str| match line.split_once(' ') {
         // `exec` takes no assignments in front of a command, env does.
