@@ -106,9 +106,8 @@ fn works_as_printed(written: &Value, shell: impl Fn(&str) -> Command) {
     let [daemon, runner, first, waits, asked, approve, status] = &commands(written)[..] else {
         panic!("other steps than these: {written}");
     };
-    let start = |line: &str| {
-        Program::start(shell(&format!("exec {line}")).env("ROLEBROKER_LOG", "info"))
-    };
+    let start =
+        |line: &str| Program::start(shell(&format!("exec {line}")).env("ROLEBROKER_LOG", "info"));
     let without_prefix = |line: &str| match line.split_once(' ') {
         // `exec` takes no assignments in front of a command, env does.
         Some((variable, _)) if variable.contains('=') => format!("env {line}"),

@@ -18,7 +18,7 @@ struct Program {
     see_also: &'static [(&'static str, u8)],
 }
 
-fn programs() -> [Program; 2] {
+fn programs() -> [Program; 3] {
     [
         Program {
             command: ctl::cli::command(),
@@ -29,6 +29,11 @@ fn programs() -> [Program; 2] {
             command: broker::cli::Cli::command(),
             section: 8,
             see_also: &[("rolebroker", 1), ("rolebroker-runner", 1)],
+        },
+        Program {
+            command: runner::cli::Args::command(),
+            section: 1,
+            see_also: &[("rolebroker", 1), ("rolebrokerd", 8)],
         },
     ]
 }

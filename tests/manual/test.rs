@@ -58,6 +58,7 @@ fn every_command_has_a_page_with_every_section() {
         .collect();
     for page in [
         "rolebroker.1",
+        "rolebroker-runner.1",
         "rolebroker-call.1",
         "rolebroker-init.1",
         "rolebrokerd.8",

@@ -4,24 +4,49 @@ use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory as _, Parser, error::ErrorKind};
 use proto::RoleName;
-use runner::Folder;
-use runner::command::Command;
-use runner::config::{Config, MAX_TEXT};
-use runner::confine::Confine;
+
+use crate::Folder;
+use crate::command::Command;
+use crate::config::{Config, MAX_TEXT};
+use crate::confine::Confine;
 
 /// The role where nobody names one: that of the configuration that the daemon brings along.
 const USUAL_ROLE: &str = "runner";
+
+/// What stands below the options.
+const AFTER: &str = "\
+Signals:
+  SIGTERM, SIGINT  ends what runs, answers its calls, and goes
+
+Exit status:
+  0   done
+  64  the command line is wrong
+  70  a fault of the runner's own
+  78  the configuration is wrong, or the kernel cannot confine as it demands
+
+Files:
+  /etc/rolebroker/ROLE.toml  the configuration where it runs as rolebroker-runner@ROLE.service
+  /run/rolebroker/ROLE.sock  the role's socket
+
+Environment:
+  ROLEBROKER_RUNTIME_DIR  the folder of the sockets, if no socket is named
+  ROLEBROKER_LOG          the least that is logged: error, warn, info, debug
+
+Examples:
+  rolebroker-runner --folder ~/notes:internal
+  rolebroker-runner --config /etc/rolebroker/runner.toml --check-config
+  rolebroker-runner --config /etc/rolebroker/runner.toml --print-tools";
 
 /// Serves file tools below folders, and the commands that a configuration declares.
 ///
 /// Paths in arguments are absolute. Links and `..` never lead out of a folder. Each answer tells the class of the
 /// folder that it comes from; of several that contain a path, the longest counts.
-#[derive(Parser)]
-#[command(name = "rolebroker-runner", version)]
-pub(crate) struct Args {
+#[derive(Debug, Parser)]
+#[command(name = "rolebroker-runner", version, after_long_help = AFTER)]
+pub struct Args {
     /// The configuration: folders, commands, and how they are confined
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
     /// The role's socket [default: <role>.sock in the broker's runtime folder]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
@@ -37,20 +62,20 @@ pub(crate) struct Args {
     confine: Option<Confine>,
     /// Check the configuration, and open nothing
     #[arg(long)]
-    pub(crate) check_config: bool,
+    pub check_config: bool,
     /// Print what is served as [[tool]] blocks for the broker's configuration
     #[arg(long, conflicts_with = "check_config")]
-    pub(crate) print_tools: bool,
+    pub print_tools: bool,
     /// End when the broker goes away, instead of connecting again
     #[arg(long)]
-    pub(crate) once: bool,
+    pub once: bool,
 }
 
 /// Reads the command line.
 ///
 /// # Errors
 /// It is wrong, or asks for help.
-pub(crate) fn read() -> Result<Args, clap::Error> {
+pub fn read() -> Result<Args, clap::Error> {
     let args = Args::try_parse()?;
     if args.config.is_none() && args.folders.is_empty() {
         let what = "nothing to serve; name a folder with --folder DIR, or a configuration with --config FILE";
@@ -60,12 +85,17 @@ pub(crate) fn read() -> Result<Args, clap::Error> {
 }
 
 /// What the command line and the configuration say together.
-pub(crate) struct Settings {
-    pub(crate) role: RoleName,
-    pub(crate) socket: PathBuf,
-    pub(crate) confine: Confine,
-    pub(crate) folders: Vec<Folder>,
-    pub(crate) commands: Vec<Command>,
+pub struct Settings {
+    /// The role.
+    pub role: RoleName,
+    /// Its socket.
+    pub socket: PathBuf,
+    /// What to do where the kernel cannot confine.
+    pub confine: Confine,
+    /// The folders that are served.
+    pub folders: Vec<Folder>,
+    /// The commands that are served.
+    pub commands: Vec<Command>,
 }
 
 impl Settings {
@@ -73,7 +103,7 @@ impl Settings {
     ///
     /// # Errors
     /// Every fault, in words with its line.
-    pub(crate) fn read(args: &Args) -> Result<Self, Vec<String>> {
+    pub fn read(args: &Args) -> Result<Self, Vec<String>> {
         let config = match &args.config {
             Some(file) => load(file)?,
             None => Config::default(),
@@ -96,7 +126,7 @@ impl Settings {
     }
 
     /// What the commands name and is not there: a fault for each.
-    pub(crate) fn absent(&self) -> Vec<String> {
+    pub fn absent(&self) -> Vec<String> {
         let mut faults = Vec::new();
         for command in &self.commands {
             let mut check = |path: &Path, there: bool, what: &str| {

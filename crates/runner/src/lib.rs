@@ -6,6 +6,7 @@
 //! A command is an argv, never a line for a shell; it runs in a process group of its own, below a guard that
 //! leaves nothing of it running.
 
+pub mod cli;
 pub mod command;
 pub mod config;
 pub mod confine;

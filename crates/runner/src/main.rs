@@ -1,6 +1,5 @@
 //! rolebroker-runner: serves file tools below folders, and commands, to the broker's socket for this role.
 
-mod cli;
 mod logs;
 mod serving;
 mod work;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use cli::{Args, Settings};
+use runner::cli::{self, Args, Settings};
 use runner::command::{Runs, confined, guard};
 use runner::confine::{Confine, confine_runner, missing};
 use runner::{Folders, declared, tool_blocks};
