@@ -47,7 +47,7 @@ pub struct Args {
     /// The configuration: folders, commands, and how they are confined
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The role's socket [default: <role>.sock in the broker's runtime folder]
+    /// The role's socket [default: ROLE.sock in the broker's runtime folder]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// The runner role in the broker's configuration [default: the configuration's, or runner]
@@ -63,7 +63,7 @@ pub struct Args {
     /// Check the configuration, and open nothing
     #[arg(long)]
     pub check_config: bool,
-    /// Print what is served as [[tool]] blocks for the broker's configuration
+    /// Print what is served as blocks of tools for the broker's configuration
     #[arg(long, conflicts_with = "check_config")]
     pub print_tools: bool,
     /// End when the broker goes away, instead of connecting again

@@ -26,7 +26,7 @@ pub(super) struct Hold {
     pub(super) confine: Confine,
 }
 
-/// Becomes the command; returns only if it cannot. `arguments` are those behind [`MODE`]: a [`Hold`] as JSON, the
+/// Becomes the command; returns only if it cannot. `arguments` are those behind [`MODE`]: a `Hold` as JSON, the
 /// program, and the program's own.
 pub fn become_command(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let hold = arguments.next().and_then(|text| text.into_string().ok());
