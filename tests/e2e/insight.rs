@@ -153,6 +153,46 @@ fn tail_follows_what_happens_until_it_is_interrupted() {
 }
 
 #[test]
+fn tail_ends_when_nobody_reads_it_any_more() {
+    let (daemon, _runner) = world();
+    let mut tail = rolebroker(&daemon, "admin", &["tail"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("rolebroker");
+    drop(tail.stdout.take());
+    let mut agent = daemon.connect("bot");
+    let mut call = 1000;
+    let mut ended = None;
+    // At the first event that it hears; the last call is far away.
+    while ended.is_none() && call < 100_000 {
+        agent.called("s", call, "no-such-tool", "{}");
+        call += 1;
+        ended = tail.try_wait().expect("rolebroker");
+    }
+    if ended.is_none() {
+        tail.kill().expect("rolebroker");
+    }
+    assert_eq!(ended.map(|status| status.code()), Some(Some(0)));
+}
+
+#[test]
+fn a_result_that_nobody_reads_is_no_fault_of_the_call() {
+    let (daemon, mut runner) = world();
+    let mut call = rolebroker(&daemon, "bot", &["call", "read", "{}"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("rolebroker");
+    drop(call.stdout.take());
+    let (request, _) = runner.request();
+    runner.result(request, "the content");
+    let ended = call.wait_with_output().expect("an end");
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(0), "{said}");
+    assert!(said.is_empty(), "{said}");
+}
+
+#[test]
 fn a_reload_says_what_it_changed() {
     let daemon = Place::new().start();
     let nothing = shown(&daemon, &["reload"]);

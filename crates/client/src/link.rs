@@ -367,14 +367,15 @@ fn deliver(table: &Mutex<Table>, envelope: Envelope, max_frame: usize) -> Option
     None
 }
 
-/// Gives a stream's reader one more reply, with what it missed before.
+/// Gives a stream's reader one more reply, with what it missed before, here and at the broker.
 fn follow(stream: &mpsc::Sender<Result<Message, Broken>>, missed: &mut u64, mut msg: Message) {
     if let Message::ControlReply(ControlReply::Event { event }) = &mut msg {
         event.missed = event.missed.saturating_add(*missed);
+        *missed = event.missed;
     }
     match stream.try_send(Ok(msg)) {
         Ok(()) => *missed = 0,
-        Err(_) => *missed += 1,
+        Err(_) => *missed = missed.saturating_add(1),
     }
 }
 
@@ -392,4 +393,46 @@ impl Open {
 fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
     // Nothing here leaves it half changed.
     table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::control::EventStatus;
+
+    use super::*;
+
+    #[test]
+    fn what_a_late_reader_missed_is_counted_whoever_left_it_out() {
+        let event = |missed: u64| -> Message {
+            let text = String::new;
+            let event = EventStatus {
+                at: proto::Timestamp::default(),
+                event: "denied".to_owned(),
+                role: text(),
+                session: text(),
+                call: proto::CallId(0),
+                tool: text(),
+                decision: text(),
+                reason: text(),
+                grant: text(),
+                approval: text(),
+                elapsed_us: 0,
+                missed,
+            };
+            Message::ControlReply(ControlReply::Event { event })
+        };
+        let (stream, mut replies) = mpsc::channel(1);
+        let mut missed = 0;
+        // The second and the third find no room; the broker left out five before the second.
+        for left_out in [0, 5, 0] {
+            follow(&stream, &mut missed, event(left_out));
+        }
+        let mut next = || match replies.try_recv() {
+            Ok(Ok(Message::ControlReply(ControlReply::Event { event }))) => event.missed,
+            _ => panic!("no event"),
+        };
+        assert_eq!(next(), 0);
+        follow(&stream, &mut missed, event(2));
+        assert_eq!(next(), 9);
+    }
 }

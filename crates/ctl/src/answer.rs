@@ -12,7 +12,7 @@ use crate::call::now;
 use crate::cli::{ApproveArgs, Place, RefuseArgs, ScopeArg};
 use crate::exit::{self, Exit, NotDone, Usage};
 use crate::terminal::Terminal;
-use crate::{out, pager, render};
+use crate::{out, pager, printable, render};
 
 /// Approves exactly what it shows.
 ///
@@ -50,7 +50,10 @@ pub async fn approve(place: &Place, args: ApproveArgs) -> anyhow::Result<Exit> {
     } else if waits {
         out::line(&match ended {
             Some(Ok(call)) => render::end(&call),
-            Some(Err(error)) => format!("how the call ends is not known: {error}"),
+            Some(Err(error)) => format!(
+                "how the call ends is not known: {}",
+                printable::message(&error.to_string())
+            ),
             None => {
                 "the call has not ended yet; `rolebroker approvals --settled` shows how it does"
                     .to_owned()

@@ -1,7 +1,7 @@
 //! `rolebroker approvals`.
 
 use client::Approver;
-use client::proto::{ApprovalRequest, ListApprovals};
+use client::proto::{ApprovalRequest, CallSettled, ListApprovals};
 
 use crate::call::now;
 use crate::cli::{ApprovalsArgs, Place};
@@ -33,13 +33,18 @@ pub async fn run(place: &Place, args: ApprovalsArgs) -> anyhow::Result<Exit> {
     }
     for settled in &all.settled {
         out::line(&render::settled(settled));
-        for call in all
-            .calls
-            .iter()
-            .filter(|it| it.approval == settled.approval)
-        {
+        let is_of_it = |call: &&CallSettled| call.approval == settled.approval;
+        for call in all.calls.iter().filter(is_of_it) {
             out::line(&render::call_settled(call));
         }
+    }
+    // Of approvals that were given longer ago than those that are listed.
+    let is_older = |call: &&CallSettled| {
+        let mut listed = all.settled.iter();
+        !listed.any(|settled| settled.approval == call.approval)
+    };
+    for call in all.calls.iter().filter(is_older) {
+        out::line(&render::call_settled(call));
     }
     Ok(exit::DONE)
 }

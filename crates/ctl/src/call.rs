@@ -1,6 +1,6 @@
 //! `rolebroker call`.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
@@ -82,7 +82,11 @@ pub async fn run(place: &Place, args: CallArgs) -> anyhow::Result<Exit> {
     if place.json {
         out::json(&json(&asked, &outcome));
     } else {
-        print(&asked, &outcome)?;
+        match print(&asked, &outcome) {
+            // A reader that went away is no fault: the exit code still says how it went.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+            printed => printed.context("the result cannot be written")?,
+        }
     }
     Ok(code(&outcome))
 }

@@ -24,10 +24,14 @@ pub async fn run(place: &Place, args: TailArgs) -> anyhow::Result<Exit> {
         if !is_meant(&event, &args) && event.missed == 0 {
             continue;
         }
-        if place.json {
-            out::json(&serde_json::to_string(&event)?);
+        let told = if place.json {
+            out::ascii(&serde_json::to_string(&event)?) + "\n"
         } else {
-            out::text(&render::event(&event));
+            render::event(&event)
+        };
+        if out::try_text(&told).is_err() {
+            // Whoever read it went away: nothing is left to do.
+            return Ok(exit::DONE);
         }
     }
 }

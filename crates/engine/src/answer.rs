@@ -7,6 +7,7 @@ use proto::{CallEnd, DenyReason, Effects, FailureCode, Label, Message, ToolName,
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
+use crate::explain::Verdict;
 use crate::limits::CALL_OVERHEAD;
 use crate::record::{CallKey, Record, RecordId};
 use crate::state::{State, Stored, Waiter};
@@ -49,7 +50,7 @@ impl Engine {
         usage.waiting_bytes -= charge;
         // A `read` call's answer is recorded only where it ends an approval that was not spent.
         let unspent = self.has_unspent_cover(key);
-        let approval = self.cover_of(key).map(|cover| cover.approval.clone());
+        let told = self.told_of_end(key, &fingerprint);
         let record = (kept && (effects != Effects::Read || unspent))
             .then(|| {
                 self.record(Record::Answered {
@@ -82,8 +83,8 @@ impl Engine {
         for waiter in waiters {
             self.tell(key, &waiter, &msg, after, kept);
         }
-        if let Some(approval) = approval {
-            self.tell_approvers(approval, key, tool, &msg, after);
+        if let Some((approval, asked)) = told {
+            self.tell_approvers(approval, asked, key, tool, &msg, after);
         }
         if kept {
             self.drop_cover(key);
@@ -285,7 +286,7 @@ impl Engine {
     }
 
     /// A repeat of an answered call: the stored bytes, unless a deny applies by now; its label
-    /// counts again.
+    /// counts again. Without `arguments`: they are gone, and nothing can be explained.
     pub(crate) fn repeat_answer(
         &mut self,
         conn: ConnId,
@@ -297,6 +298,9 @@ impl Engine {
         if let Some((_, Decision::Deny(deny))) = self.decide(&key.session, tool, arguments)
             && deny.reason == DenyReason::DeniedByGrant
         {
+            if !arguments.is_empty() {
+                self.remember(key, tool, arguments, Verdict::deny(&deny));
+            }
             let denied = ToolResponse::Denied {
                 reason: deny.reason,
             };

@@ -1,7 +1,6 @@
 //! What operators do.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use proto::control::{
     GrantStatus, RoleStatus, SessionStatus, StandingStatus, ToolState, ToolStatus,
@@ -389,7 +388,7 @@ impl Engine {
         self.log(Level::Warn, "granted", |log| {
             log.grant = Some(grant.clone())
         });
-        self.ruleset = Arc::new(ruleset);
+        self.replace_ruleset(ruleset);
         self.runtime_grants.push((grant, toml.to_owned()));
         self.rules_changed = record;
         self.rules_moved();
@@ -398,10 +397,10 @@ impl Engine {
 
     fn revoke(&mut self, grant: &proto::GrantId, by: By, reason: &str) -> Done {
         check_reason(reason)?;
-        self.ruleset = match self.ruleset.without_grant(grant) {
-            Ok(ruleset) => Arc::new(ruleset),
+        match self.ruleset.without_grant(grant) {
+            Ok(ruleset) => self.replace_ruleset(ruleset),
             Err(why) => return refused(format!("grant: {why}")),
-        };
+        }
         let record = self.record(Record::Revoked {
             at: self.now,
             grant: grant.clone(),
@@ -412,7 +411,7 @@ impl Engine {
             log.grant = Some(grant.clone())
         });
         self.runtime_grants.retain(|(id, _)| id != grant);
-        Arc::make_mut(&mut self.uses).remove(grant);
+        self.uses.remove(grant);
         self.rules_changed = record;
         self.rules_moved();
         Ok((ControlReply::Done {}, record))
@@ -480,6 +479,7 @@ impl Engine {
             uses_left: uses,
             expires,
             by,
+            asked: Vec::new(),
         };
         let record = self.add_standing(&key, &approval, standing, &reason);
         self.log(Level::Warn, "preapproved", |log| {

@@ -17,6 +17,7 @@ impl Engine {
             Cover {
                 approval: approval.request.approval.clone(),
                 question: approval.question.clone(),
+                asked: approval.asked.clone(),
                 expires: approval.request.expires,
                 spent: false,
             },
@@ -51,6 +52,7 @@ impl Engine {
             uses_left,
             expires: self.now.plus(ttl),
             by,
+            asked: approval.asked.clone(),
         };
         self.add_standing(
             &approval.call.session,

@@ -1,7 +1,5 @@
 //! Claimed calls to runners: who serves a tool, whose turn it is, and what a dispatch spends.
 
-use std::sync::Arc;
-
 use policy::{EffectiveTool, Permit};
 use proto::frame::LENGTH_BYTES;
 use proto::{ApprovalId, Effects, FailureCode, RoleKind, RoleName, ToolName};
@@ -221,9 +219,7 @@ impl Engine {
             Spend::Standing(approval, _) => Some(approval.clone()),
         };
         for grant in &permit.spend {
-            *Arc::make_mut(&mut self.uses)
-                .entry(grant.clone())
-                .or_default() += 1;
+            *self.uses.entry(grant.clone()).or_default() += 1;
         }
         let gates = tool.effects != Effects::Read || approval.is_some() || !permit.spend.is_empty();
         let call = self.call(key)?;
@@ -259,6 +255,7 @@ impl Engine {
         };
         standing.uses_left = standing.uses_left.saturating_sub(1);
         let (used_up, expires) = (standing.uses_left == 0, standing.expires);
+        let asked = standing.asked.clone();
         if used_up {
             self.drop_standing(&key.session, approval);
         }
@@ -268,6 +265,7 @@ impl Engine {
             Cover {
                 approval,
                 question,
+                asked,
                 expires,
                 spent: true,
             },

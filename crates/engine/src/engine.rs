@@ -23,6 +23,8 @@ pub struct Engine {
     pub(crate) config: Arc<Config>,
     /// The configuration's, and what operators added.
     pub(crate) ruleset: Arc<Ruleset>,
+    /// How often it was replaced.
+    pub(crate) replaced: u64,
     /// What operators added, as they wrote it.
     pub(crate) runtime_grants: Vec<(GrantId, String)>,
     /// Grows whenever the ruleset changes.
@@ -47,7 +49,7 @@ pub struct Engine {
     /// Accepted definitions.
     pub(crate) pins: BTreeMap<(RoleName, ToolName), ToolSpec>,
     /// Uses spent, by grant.
-    pub(crate) uses: Arc<BTreeMap<GrantId, u64>>,
+    pub(crate) uses: BTreeMap<GrantId, u64>,
     pub(crate) timers: Timers,
     pub(crate) draining: Option<Timestamp>,
     pub(crate) drained: bool,
@@ -88,6 +90,7 @@ impl Engine {
     pub fn new(config: Arc<Config>, now: Timestamp) -> Self {
         Self {
             ruleset: Arc::new(config.ruleset.clone()),
+            replaced: 0,
             config,
             runtime_grants: Vec::new(),
             generation: 1,
@@ -105,7 +108,7 @@ impl Engine {
             tails: BTreeMap::new(),
             turns: BTreeMap::new(),
             pins: BTreeMap::new(),
-            uses: Arc::default(),
+            uses: BTreeMap::new(),
             timers: Timers::default(),
             draining: None,
             drained: false,

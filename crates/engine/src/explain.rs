@@ -10,18 +10,19 @@ use proto::{
     RoleKind, Timestamp, ToolName,
 };
 
+use crate::conn::frame_len;
 use crate::digest;
 use crate::engine::Engine;
 use crate::event::ConnId;
 use crate::judge::{Judged, Spend};
-use crate::limits::{MAX_REMEMBERED, MAX_REMEMBERED_BYTES};
+use crate::limits::{MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_RULESETS, MAX_WORDS};
 use crate::record::{CallKey, SessionKey};
 
 /// The newest decisions about a role's calls, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     decisions: VecDeque<Remembered>,
-    /// The bytes of their arguments.
+    /// What they count for: [`Remembered::bytes`].
     bytes: usize,
 }
 
@@ -36,8 +37,11 @@ struct Remembered {
     label: Label,
     at: Timestamp,
     ruleset: Arc<Ruleset>,
+    /// Which one it is, counted from the start.
+    replaced: u64,
     digest: Digest,
-    uses: Arc<BTreeMap<GrantId, u64>>,
+    /// Of the grants that were for this call.
+    uses: BTreeMap<GrantId, u64>,
     verdict: Verdict,
 }
 
@@ -60,11 +64,26 @@ pub(crate) enum Verdict {
 
 impl Memory {
     fn remember(&mut self, decision: Remembered) {
-        self.bytes += decision.arguments.len();
+        self.bytes += decision.bytes();
         self.decisions.push_back(decision);
         while self.decisions.len() > MAX_REMEMBERED || self.bytes > MAX_REMEMBERED_BYTES {
-            let oldest = self.decisions.pop_front();
-            self.bytes -= oldest.map_or(0, |oldest| oldest.arguments.len());
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.decisions.pop_front();
+        self.bytes -= oldest.map_or(0, |oldest| oldest.bytes());
+    }
+
+    /// Lets go of the rulesets before this one.
+    fn forget_before(&mut self, replaced: u64) {
+        while self
+            .decisions
+            .front()
+            .is_some_and(|oldest| oldest.replaced < replaced)
+        {
+            self.forget_oldest();
         }
     }
 
@@ -74,6 +93,11 @@ impl Memory {
 }
 
 impl Remembered {
+    fn bytes(&self) -> usize {
+        let use_of = |grant: &GrantId| grant.as_str().len() + size_of::<(GrantId, u64)>();
+        self.arguments.len() + self.uses.keys().map(use_of).sum::<usize>()
+    }
+
     fn query(&self) -> Option<Query<'_>> {
         Some(Query {
             role: &self.key.session.role,
@@ -97,7 +121,7 @@ impl Remembered {
         let trace = trace.into_iter().map(|line| TraceStatus {
             grant: line.grant,
             standing: standing(line.standing),
-            what: line.what,
+            what: cut(line.what),
         });
         let judgement = Judgement {
             tool: self.name.clone(),
@@ -108,7 +132,7 @@ impl Remembered {
             reason: self.verdict.reason().to_owned(),
             grant: self.verdict.grant(),
             approval: self.verdict.approval(),
-            words: self.verdict.words(&rules),
+            words: cut(self.verdict.words(&rules)),
         };
         (judgement, trace.collect())
     }
@@ -209,7 +233,8 @@ impl Engine {
         arguments: &str,
         verdict: Verdict,
     ) {
-        if self.replaying {
+        // Too long to be kept: it would only push out the others.
+        if self.replaying || arguments.len() > MAX_REMEMBERED_BYTES {
             return;
         }
         let decision = self.present(key, name, arguments, verdict);
@@ -219,7 +244,7 @@ impl Engine {
     /// As [`Engine::remember`], of a call that is in flight.
     pub(crate) fn remember_call(&mut self, key: &CallKey, verdict: Verdict) {
         let Some(call) = self.call(key) else { return };
-        if self.replaying {
+        if self.replaying || call.arguments.len() > MAX_REMEMBERED_BYTES {
             return;
         }
         let decision = self.present(key, &call.tool, &call.arguments, verdict);
@@ -233,6 +258,9 @@ impl Engine {
         arguments: &str,
         verdict: Verdict,
     ) -> Remembered {
+        let SessionKey { role, session } = &key.session;
+        let counted = self.ruleset.counted(role, session, name);
+        let uses = counted.filter_map(|grant| Some((grant.clone(), *self.uses.get(grant)?)));
         Remembered {
             key: key.clone(),
             name: name.clone(),
@@ -241,9 +269,20 @@ impl Engine {
             label: self.deciding(&key.session),
             at: self.now,
             ruleset: Arc::clone(&self.ruleset),
+            replaced: self.replaced,
             digest: self.config.digest.clone(),
-            uses: Arc::clone(&self.uses),
+            uses: uses.collect(),
             verdict,
+        }
+    }
+
+    /// Other rules count from now on.
+    pub(crate) fn replace_ruleset(&mut self, ruleset: Ruleset) {
+        self.ruleset = Arc::new(ruleset);
+        self.replaced += 1;
+        let kept = (self.replaced + 1).saturating_sub(MAX_REMEMBERED_RULESETS);
+        for account in self.accounts.values_mut() {
+            account.memory.forget_before(kept);
         }
     }
 
@@ -273,7 +312,13 @@ impl Engine {
             call: CallId(u64::MAX),
         };
         let fingerprint = digest::fingerprint(name.as_str(), arguments);
-        let verdict = Verdict::of(&self.judge(&key, name, arguments, &fingerprint));
+        let judged = self.judge(&key, name, arguments, &fingerprint);
+        let verdict = match &judged {
+            Judged::Ask { ask, question, .. } if self.asked_roles(ask, question).is_none() => {
+                NOBODY_TO_ASK
+            }
+            Judged::Permit { .. } | Judged::Ask { .. } | Judged::Deny(_) => Verdict::of(&judged),
+        };
         let decision = self.present(&key, name, arguments, verdict);
         self.send_explained(conn, id, decision.explained());
     }
@@ -281,7 +326,7 @@ impl Engine {
     /// The smallest grant that would let a remembered call through now.
     ///
     /// # Errors
-    /// In words: no decision about it is remembered, or there is no such tool.
+    /// In words: no decision about it is remembered, there is no such tool, or the answer fits no frame.
     pub(crate) fn suggest(&self, key: &CallKey) -> Result<ControlReply, String> {
         let held = self.remembered(key).ok_or(NOT_REMEMBERED)?;
         let tool = self.effective_tool(held.name.as_str());
@@ -299,7 +344,15 @@ impl Engine {
             },
         );
         let (grant, notes) = in_lines(suggestion);
-        Ok(ControlReply::Suggested { grant, notes })
+        let reply = ControlReply::Suggested { grant, notes };
+        let msg = proto::encode_message(&Message::ControlReply(reply.clone()));
+        let most = self.config.settings.max_frame;
+        if frame_len(&msg) > most {
+            return Err(format!(
+                "call: what is suggested for it does not fit a frame of {most} bytes; a larger `max_frame` shows it"
+            ));
+        }
+        Ok(reply)
     }
 
     fn remembered(&self, key: &CallKey) -> Option<&Remembered> {
@@ -322,9 +375,24 @@ impl Engine {
 }
 
 const NOT_REMEMBERED: &str = "call: no decision about it is remembered: the newest of a role \
-    are, since the broker started";
+    are, since the broker started, by the newest rules, of arguments up to 1 MiB";
+
+/// As a call would be answered of which nobody can be asked.
+const NOBODY_TO_ASK: Verdict = Verdict::Deny {
+    reason: DenyReason::ApprovalExpired,
+    grant: None,
+};
 
 const NO_TOOL: &str = "denied: no tool of that name is declared, and nobody may offer it";
+
+/// A sentence that a small frame has room for.
+fn cut(mut words: String) -> String {
+    if words.len() > MAX_WORDS {
+        words.truncate(words.floor_char_boundary(MAX_WORDS));
+        words.push_str("...");
+    }
+    words
+}
 
 fn standing(standing: policy::Standing) -> proto::control::Standing {
     match standing {

@@ -43,7 +43,7 @@ impl Engine {
         let digest = config.digest.clone();
         let changes = config.changes_from(&self.config);
         self.config = config;
-        self.ruleset = Arc::new(ruleset);
+        self.replace_ruleset(ruleset);
         self.rules_changed = self.record(Record::Configured {
             at: self.now,
             ruleset: digest.clone(),

@@ -40,7 +40,11 @@ pub const MAX_ATTEMPTS: u32 = 2;
 pub const MAX_DEFINITION: usize = 64 << 10;
 /// Decisions of one role that can be explained afterwards; the oldest goes first.
 pub const MAX_REMEMBERED: usize = 256;
-/// Bytes of the arguments of those decisions.
+/// Bytes of the arguments of those decisions, and of the uses that they counted.
 pub const MAX_REMEMBERED_BYTES: usize = 1 << 20;
+/// Rulesets that decisions are remembered of; those by older ones are forgotten.
+pub const MAX_REMEMBERED_RULESETS: u64 = 16;
+/// Bytes of one sentence of an explanation.
+pub const MAX_WORDS: usize = 1024;
 /// Calls that were approved and have ended, as they are listed over all roles.
 pub const MAX_CALLS_SETTLED: usize = 1024;

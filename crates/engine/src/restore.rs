@@ -197,7 +197,7 @@ impl Engine {
             Record::Revoked { at, grant, .. } => {
                 self.at(at);
                 self.runtime_grants.retain(|(held, _)| *held != grant);
-                Arc::make_mut(&mut self.uses).remove(&grant);
+                self.uses.remove(&grant);
             }
             Record::Pinned {
                 at, runner, spec, ..
@@ -295,6 +295,7 @@ impl Engine {
                 Cover {
                     approval: approval.request.approval,
                     question: approval.question,
+                    asked: approval.asked,
                     expires: approval.request.expires,
                     spent: false,
                 },
@@ -349,6 +350,9 @@ impl Engine {
         self.at(at);
         let pins = Pins(pins.into_iter().collect());
         let uses_left = uses;
+        let given = |s: &&SettledApproval| s.settled.approval == approval;
+        let asked = self.settled.iter().rev().find(given);
+        let asked = asked.map_or_else(Vec::new, |settled| settled.asked.clone());
         let standing = Standing {
             tool,
             runner,
@@ -359,6 +363,7 @@ impl Engine {
             uses_left,
             expires,
             by,
+            asked,
         };
         self.take_standing(&session, &approval, standing);
     }
@@ -373,9 +378,7 @@ impl Engine {
         approval: Option<proto::ApprovalId>,
     ) {
         for grant in spend {
-            *Arc::make_mut(&mut self.uses)
-                .entry(grant.clone())
-                .or_default() += 1;
+            *self.uses.entry(grant.clone()).or_default() += 1;
         }
         self.forget_in_flight(key);
         // What only reads may run again, as if it had not been asked.
@@ -433,7 +436,7 @@ impl Engine {
                 .ruleset
                 .with_grant(&toml)
                 .map_err(|why| format!("grant {grant}, added at run time, does not fit: {why}"))?;
-            self.ruleset = Arc::new(ruleset);
+            self.replace_ruleset(ruleset);
         }
         self.rules_changed = self.record(Record::Configured {
             at: self.now,

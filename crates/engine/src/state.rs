@@ -217,6 +217,8 @@ pub(crate) struct Vote {
 pub(crate) struct Cover {
     pub(crate) approval: ApprovalId,
     pub(crate) question: Question,
+    /// Who is told how the call ends; nobody where nobody was asked.
+    pub(crate) asked: Vec<RoleName>,
     /// Until when it may be spent.
     pub(crate) expires: Timestamp,
     pub(crate) spent: bool,
@@ -234,6 +236,8 @@ pub(crate) struct Standing {
     pub(crate) uses_left: u64,
     pub(crate) expires: Timestamp,
     pub(crate) by: By,
+    /// Who is told how its calls end; nobody where nobody was asked.
+    pub(crate) asked: Vec<RoleName>,
 }
 
 /// A settled approval, as it is listed for an hour.

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use proto::{
-    ApprovalId, CallEnd, CallSettled, DenyReason, FailureCode, Message, RoleName, Timestamp,
-    ToolName,
+    ApprovalId, CallEnd, CallSettled, DenyReason, Digest, FailureCode, Message, RoleName,
+    Timestamp, ToolName,
 };
 
 use crate::engine::Engine;
@@ -20,20 +20,28 @@ pub(crate) struct Upshot {
 }
 
 impl Engine {
+    /// The approval under which a call ends, and who was asked: not one of the same number that
+    /// was given for other content.
+    pub(crate) fn told_of_end(
+        &self,
+        key: &CallKey,
+        fingerprint: &Digest,
+    ) -> Option<(ApprovalId, Vec<RoleName>)> {
+        let cover = self.cover_of(key)?;
+        let same = cover.question.fingerprint == *fingerprint && !cover.asked.is_empty();
+        same.then(|| (cover.approval.clone(), cover.asked.clone()))
+    }
+
     /// Tells the approvers that were asked how the call ended; never what a runner said.
     pub(crate) fn tell_approvers(
         &mut self,
         approval: ApprovalId,
+        asked: Vec<RoleName>,
         key: &CallKey,
         tool: ToolName,
         answer: &Bytes,
         after: Option<RecordId>,
     ) {
-        let of_it = |s: &&crate::state::SettledApproval| s.settled.approval == approval;
-        let Some(asked) = self.settled.iter().rev().find(of_it) else {
-            return;
-        };
-        let asked = asked.asked.clone();
         let (end, detail) = end(answer);
         let settled = CallSettled {
             approval,

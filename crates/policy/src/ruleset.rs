@@ -234,9 +234,33 @@ impl Ruleset {
         &self.offers
     }
 
-    pub(crate) fn candidates<'r>(&'r self, query: &Query<'_>) -> impl Iterator<Item = &'r Grant> {
-        let (role, session) = (query.role.as_str(), query.session.as_str());
-        let name = query.tool.name.as_str();
+    /// The grants with `max_uses` for such calls: the uses of no others decide about them.
+    pub fn counted<'r>(
+        &'r self,
+        role: &'r RoleName,
+        session: &'r SessionId,
+        tool: &'r ToolName,
+    ) -> impl Iterator<Item = &'r GrantId> {
+        let all = self.meant(role, session, tool);
+        all.filter(|grant| grant.max_uses.is_some())
+            .map(|grant| &grant.id)
+    }
+
+    pub(crate) fn candidates<'r>(
+        &'r self,
+        query: &Query<'r>,
+    ) -> impl Iterator<Item = &'r Grant> + use<'r> {
+        self.meant(query.role, query.session, &query.tool.name)
+    }
+
+    /// Those of which roles, sessions and tools match.
+    fn meant<'r>(
+        &'r self,
+        role: &'r RoleName,
+        session: &'r SessionId,
+        tool: &'r ToolName,
+    ) -> impl Iterator<Item = &'r Grant> + use<'r> {
+        let (role, session, name) = (role.as_str(), session.as_str(), tool.as_str());
         let indexed = self.index.get(name);
         let grants = indexed.unwrap_or(&self.grants).iter().map(Arc::as_ref);
         grants.filter(move |grant| {

@@ -12,6 +12,8 @@ use crate::printable;
 
 /// Levels up to here are each two columns further in than the one above; a deeper line says its level.
 const INDENTED: usize = 12;
+/// Columns of a line that no indent takes: for a level's number, a frame's bar and one escape with a backslash.
+const KEPT: usize = 28;
 /// So many suspect words are described at each text; of more, their number is told.
 const DESCRIBED: usize = 8;
 
@@ -138,8 +140,10 @@ impl Tree {
     }
 
     fn lead(&self, level: usize) -> String {
-        let indent = self.indent + 2 * level.min(INDENTED);
-        if level > INDENTED {
+        let room = self.width.saturating_sub(self.indent + KEPT) / 2;
+        let deepest = INDENTED.min(room);
+        let indent = self.indent + 2 * level.min(deepest);
+        if level > deepest {
             format!("{:indent$}(level {level}) ", "")
         } else {
             " ".repeat(indent)

@@ -112,7 +112,11 @@ pub fn event(event: &EventStatus) -> String {
     out
 }
 
+/// The last moment that a date can be written of: 9999-12-31T23:59:59Z.
+const LAST_DATE: u64 = 253_402_300_799_000;
+
+/// What is past the year 9999 as its last second.
 fn at(time: Timestamp) -> String {
-    let since = Duration::from_millis(time.millis());
+    let since = Duration::from_millis(time.millis().min(LAST_DATE));
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }

@@ -60,6 +60,20 @@ fn deep_and_wide_json_stays_on_the_screen() {
 }
 
 #[test]
+fn on_the_narrowest_terminal_too_no_line_is_wider_than_it() {
+    let narrow = 39;
+    let mut deep =
+        json!({ "\u{10ffff}\u{10ffff}": "\u{10ffff}\n\u{10ffff}\u{10ffff} p\u{430}ypal.com\n" });
+    for _ in 0..30 {
+        deep = json!({ "k": [deep.clone(), 1] , "l": "x".repeat(50) });
+    }
+    let laid = json(&deep.to_string(), 4, narrow);
+    for line in &laid.lines {
+        assert!(columns(line) <= narrow, "{line}");
+    }
+}
+
+#[test]
 fn what_is_no_strict_json_is_said_to_be_none_and_shown() {
     for (text, why) in [
         (r#"{"a":"\ud800"}"#, "half of a surrogate pair"),

@@ -135,6 +135,31 @@ fn explaining_a_request_asks_nobody_and_spends_nothing() {
 }
 
 #[test]
+fn a_request_of_which_nobody_can_be_asked_is_explained_as_it_would_be_answered() {
+    let deaf = crate::world::CONFIG.replace(
+        "max_class = \"secret\"\n\n[roles.ben]",
+        "max_class = \"public\"\n\n[roles.ben]",
+    );
+    let mut w = World::with(&deaf);
+    let (bot, files, admin) = (
+        w.plain("bot", 1),
+        w.plain("files", 2),
+        w.connect("admin", 0),
+    );
+    w.call(bot, "ask-1", 1, "read", r#"{"path":"/a"}"#);
+    let wire = w.requests(files)[0].0;
+    w.result(files, wire, "x", DataClass::Internal);
+    let id = w.call(bot, "ask-1", 2, "send", TO_X);
+    let denied = proto::ToolResponse::Denied {
+        reason: proto::DenyReason::ApprovalExpired,
+    };
+    assert_eq!(w.answer(bot, id), denied);
+    let (judgement, _) = explain(&mut w, admin, hypothetical("ask-1", "send", TO_X)).unwrap();
+    assert_eq!(judgement.decided, Decided::Deny);
+    assert_eq!(judgement.reason, "approval_expired");
+}
+
+#[test]
 fn an_approved_call_is_explained_with_its_approval() {
     let mut w = World::new();
     let (bot, ann, admin) = (
@@ -243,6 +268,12 @@ fn an_approver_hears_that_the_approved_call_failed_or_was_denied_after_all() {
         ends(&mut w),
         [(CallEnd::Denied, "denied_by_grant".to_owned())]
     );
+}
+
+fn forbid(id: &str) -> String {
+    format!(
+        "id = \"{id}\"\nroles = [\"*\"]\nsessions = [\"*\"]\ntools = [\"send\"]\neffect = \"deny\"\n"
+    )
 }
 
 fn events(w: &mut World, admin: ConnId) -> Vec<EventStatus> {
@@ -363,4 +394,168 @@ fn where_a_deny_applies_no_grant_is_suggested_and_the_deny_is_named() {
         notes.iter().any(|note| note.contains("no-keys")),
         "{notes:?}"
     );
+}
+
+#[test]
+fn a_repeat_that_a_new_deny_stops_is_explained_as_denied() {
+    let mut w = World::new();
+    let (bot, files, admin) = (
+        w.plain("bot", 1),
+        w.plain("files", 2),
+        w.connect("admin", 0),
+    );
+    w.call(bot, "s", 1, "send", TO_X);
+    let wire = w.requests(files)[0].0;
+    w.result(files, wire, "sent", DataClass::Public);
+    let added = Control::Grant {
+        grant: forbid("stop"),
+        reason: "a test".to_owned(),
+    };
+    ask(&mut w, admin, added).unwrap();
+    w.call(bot, "s", 1, "send", TO_X);
+    let (judgement, _) = explain(&mut w, admin, past(1)).unwrap();
+    assert_eq!(
+        (judgement.reason.as_str(), judgement.grant.as_str()),
+        ("denied_by_grant", "stop")
+    );
+}
+
+#[test]
+fn arguments_that_are_too_long_to_remember_push_out_nothing() {
+    let mut w = World::new();
+    let (bot, admin) = (w.plain("bot", 1), w.connect("admin", 0));
+    w.call(bot, "s", 1, "no-such", "{}");
+    let long = " ".repeat(engine::limits::MAX_REMEMBERED_BYTES + 1);
+    w.call(bot, "s", 2, "no-such", &long);
+    assert!(explain(&mut w, admin, past(2)).is_err());
+    assert_eq!(
+        explain(&mut w, admin, past(1)).unwrap().0.reason,
+        "no_grant"
+    );
+}
+
+#[test]
+fn decisions_by_rules_that_were_replaced_often_since_are_forgotten() {
+    let mut w = World::new();
+    let (bot, admin) = (w.plain("bot", 1), w.connect("admin", 0));
+    w.call(bot, "s", 1, "no-such", "{}");
+    for n in 1..engine::limits::MAX_REMEMBERED_RULESETS {
+        let (grant, reason) = (forbid(&format!("stop-{n}")), "a test".to_owned());
+        ask(&mut w, admin, Control::Grant { grant, reason }).unwrap();
+        w.call(bot, "s", 1 + n, "no-such", "{}");
+    }
+    explain(&mut w, admin, past(1)).unwrap();
+    let (grant, reason) = (forbid("stop"), "a test".to_owned());
+    ask(&mut w, admin, Control::Grant { grant, reason }).unwrap();
+    let forgotten = explain(&mut w, admin, past(1)).unwrap_err();
+    assert!(forgotten.contains("no decision"), "{forgotten}");
+    explain(&mut w, admin, past(2)).unwrap();
+}
+
+#[test]
+fn a_spent_grant_is_explained_as_it_was_and_only_its_own_uses_are_kept() {
+    let mut w = World::new();
+    let (bot, files, admin) = (
+        w.plain("bot", 1),
+        w.plain("files", 2),
+        w.connect("admin", 0),
+    );
+    let once = "id = \"once\"\nroles = [\"bot\"]\nsessions = [\"s\"]\ntools = [\"send\"]\n\
+                effect = \"allow\"\nmax_class = \"secret\"\nmax_uses = 1\nexpires = \"2090-01-01T00:00:00Z\"\n";
+    let (grant, reason) = (once.to_owned(), "a test".to_owned());
+    w.call(bot, "s", 1, "read", r#"{"path":"/a"}"#);
+    let wire = w.requests(files)[0].0;
+    w.result(files, wire, "x", DataClass::Secret);
+    ask(&mut w, admin, Control::Grant { grant, reason }).unwrap();
+    w.call(bot, "s", 2, "send", TO_X);
+    w.call(bot, "s", 3, "send", TO_X);
+    let of_once = |trace: Vec<(String, String)>| {
+        let line = trace.into_iter().find(|(grant, _)| grant == "once");
+        line.expect("the grant is looked at").1
+    };
+    let (sent, trace) = explain(&mut w, admin, past(2)).unwrap();
+    assert_eq!(sent.decided, Decided::Permit);
+    assert!(of_once(trace).contains("permits"));
+    let (denied, trace) = explain(&mut w, admin, past(3)).unwrap();
+    assert_eq!(denied.decided, Decided::Deny);
+    assert!(of_once(trace).contains("spent"));
+}
+
+fn call_ends(w: &mut World, approver: ConnId) -> Vec<(u64, CallEnd)> {
+    let heard = w.heard(approver).into_iter();
+    let ended = heard.filter_map(|e| match e.msg {
+        Message::CallSettled(ended) => Some((ended.call.0, ended.end)),
+        _ => None,
+    });
+    ended.collect()
+}
+
+#[test]
+fn an_end_is_told_only_of_the_content_that_was_approved() {
+    let mut w = World::new();
+    let (bot, ann) = (w.plain("bot", 1), w.connect("ann", 3));
+    w.call(bot, "ask-1", 1, "send", TO_X);
+    let request = w.asked(ann).remove(0);
+    w.vote(ann, &request, Answer::Approve, Scope::Once);
+    w.pass(60_000);
+    assert_eq!(call_ends(&mut w, ann), [(1, CallEnd::Failed)]);
+    // Its answer was not kept: the number may be used for something else, which nobody approved.
+    let files = w.plain("files", 2);
+    w.call(bot, "ask-1", 1, "read", r#"{"path":"/a"}"#);
+    let wire = w.requests(files)[0].0;
+    w.result(files, wire, "x", DataClass::Public);
+    assert_eq!(call_ends(&mut w, ann), []);
+}
+
+#[test]
+fn the_end_of_a_call_is_told_however_long_it_ran_after_its_approval_and_after_a_restart() {
+    let patient = "[broker]\ncall_timeout = \"3h\"\ncall_limit = \"3h\"\n";
+    let mut w = World::with(&crate::world::CONFIG.replace("[broker]\n", patient));
+    let (bot, files, ann) = (w.plain("bot", 1), w.plain("files", 2), w.connect("ann", 3));
+    w.call(bot, "ask-1", 1, "send", TO_X);
+    let request = w.asked(ann).remove(0);
+    w.vote(ann, &request, Answer::Approve, Scope::Session);
+    let wire = w.requests(files)[0].0;
+    w.pass(2 * 3_600_000);
+    // Another approval pushes what is older than an hour out of the list.
+    w.call(bot, "ask-2", 1, "send", TO_X);
+    let request = w.asked(ann).remove(0);
+    w.vote(ann, &request, Answer::Refuse, Scope::Once);
+    w.result(files, wire, "sent", DataClass::Public);
+    assert_eq!(call_ends(&mut w, ann), [(1, CallEnd::Result)]);
+
+    w.call(bot, "ask-3", 1, "send", TO_X);
+    let request = w.asked(ann).remove(0);
+    w.vote(ann, &request, Answer::Approve, Scope::Session);
+    let kept = w.records.len();
+    w.restart(kept);
+    let (bot, _files, ann) = (w.plain("bot", 1), w.plain("files", 2), w.connect("ann", 3));
+    w.call(bot, "ask-3", 2, "send", TO_X);
+    w.pass(4 * 3_600_000);
+    assert_eq!(call_ends(&mut w, ann), [(2, CallEnd::Failed)]);
+}
+
+#[test]
+fn a_suggestion_that_fits_no_frame_is_refused_and_not_sent() {
+    let mut w = World::new();
+    let (bot, admin) = (w.plain("bot", 1), w.connect("admin", 0));
+    let deny = forbid("stop").replace("\"send\"", "\"read\"");
+    let (grant, reason) = (deny, "a test".to_owned());
+    ask(&mut w, admin, Control::Grant { grant, reason }).unwrap();
+    // Two bytes each; six as TOML writes them, and a backslash more in JSON.
+    let text = "é".repeat(500);
+    w.call(
+        bot,
+        "s",
+        1,
+        "read",
+        &format!(r#"{{"a":"{text}","b":"{text}"}}"#),
+    );
+    let suggested = Control::Suggest {
+        role: "bot".try_into().unwrap(),
+        session: session("s"),
+        call: CallId(1),
+    };
+    let refused = ask(&mut w, admin, suggested).unwrap_err();
+    assert!(refused.contains("4096"), "{refused}");
 }
