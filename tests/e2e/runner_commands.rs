@@ -133,7 +133,11 @@ fn a_guard_that_is_killed_leaves_no_command_behind() {
     // Their ends were taken too: nothing of them counts against what the service may run.
     let path = format!("/proc/{0}/task/{0}/children", stage.pid());
     let begun = std::time::Instant::now();
-    while let left @ 1.. = fs::read_to_string(&path).unwrap().split_whitespace().count() {
+    while let left @ 1.. = fs::read_to_string(&path)
+        .unwrap()
+        .split_whitespace()
+        .count()
+    {
         assert!(begun.elapsed() < PATIENCE, "{left} ended and not taken");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
