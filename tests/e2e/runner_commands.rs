@@ -6,7 +6,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::harness::{as_user, can_be_others};
+use crate::harness::{PATIENCE, as_user, can_be_others};
 use crate::runner_stage::{Stage, all_end};
 
 /// `script` runs a shell script that is given as an argument: what no real configuration should have.
@@ -130,6 +130,17 @@ fn a_guard_that_is_killed_leaves_no_command_behind() {
         stage.call("script", &json!({"script": "echo on"}))["content"],
         "on\n"
     );
+    // Their ends were taken too: nothing of them counts against what the service may run.
+    let path = format!("/proc/{0}/task/{0}/children", stage.pid());
+    let begun = std::time::Instant::now();
+    while let left @ 1.. = fs::read_to_string(&path)
+        .unwrap()
+        .split_whitespace()
+        .count()
+    {
+        assert!(begun.elapsed() < PATIENCE, "{left} ended and not taken");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub use list::MAX_ENTRIES;
 pub use read::MAX_READ_BYTES;
 pub use search::{
     MAX_MATCHES, MAX_SEARCH_BYTES, MAX_SEARCH_DEPTH, MAX_SEARCH_ENTRIES, MAX_SEARCH_FILE,
+    MAX_SEARCH_LINE,
 };
 pub use write::MAX_WRITE_BYTES;
 
@@ -80,7 +81,8 @@ pub fn run(
         "write_file" => {
             let WriteArguments { path, content } =
                 parse(arguments, "`path` and `content`, both strings")?;
-            write::write_file(folders, &path, &content).map_err(|problem| told(&path, &problem))
+            write::write_file(folders, &path, &content, watch)
+                .map_err(|problem| told(&path, &problem))
         }
         "edit_file" => {
             let asked: edit::Arguments = parse(arguments, edit::RULE)?;

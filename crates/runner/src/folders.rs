@@ -229,6 +229,16 @@ impl Folders {
         self.place_at(&real).ok_or(PathError::Outside)
     }
 
+    /// What all that is served counts as, at least: a failure's label at the broker.
+    pub(crate) fn floor(&self) -> Label {
+        let least = |one: Label, other: Label| Label {
+            class: one.class.min(other.class),
+            untrusted: one.untrusted && other.untrusted,
+        };
+        let labels = self.opened.iter().map(|folder| folder.place.label);
+        labels.reduce(least).unwrap_or(Label::BOTTOM)
+    }
+
     /// Where an absolute path without links lies.
     pub(crate) fn place_at(&self, path: &Path) -> Option<Place> {
         self.containing(path).map(|folder| folder.place)

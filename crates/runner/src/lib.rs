@@ -18,7 +18,7 @@ mod watch;
 pub use declare::{Declared, declared, tool_blocks};
 pub use files::{
     MAX_ENTRIES, MAX_MATCHES, MAX_PATH_BYTES, MAX_READ_BYTES, MAX_SEARCH_BYTES, MAX_SEARCH_DEPTH,
-    MAX_SEARCH_ENTRIES, MAX_SEARCH_FILE, MAX_WRITE_BYTES, TOOLS, run,
+    MAX_SEARCH_ENTRIES, MAX_SEARCH_FILE, MAX_SEARCH_LINE, MAX_WRITE_BYTES, TOOLS, run,
 };
 pub use folders::{Access, Folder, FolderError, Folders, Place};
 pub use watch::{FILE_LIMIT, Watch};

@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use client::Label;
 use serde_json::{Map, Value};
 
 use super::{Argument, Command, Element, Kind, Piece, TextRule};
 use crate::files::MAX_PATH_BYTES;
-use crate::folders::{Access, Folders, real_path};
+use crate::folders::{Access, Folders, Place, real_path};
 
 /// Bytes of a whole argv; Linux takes 128 KiB in one element and a share of the stack in all.
 pub const MAX_ARGV_BYTES: usize = 512 << 10;
@@ -113,14 +114,15 @@ impl Command {
             None if argument.optional => Ok(Stated::Absent),
             None => Err(format!("`{name}` is missing")),
             Some(value) => argument
-                .read(folders, value)
+                .read(folders, value, self.label)
                 .map_err(|rule| format!("`{name}` {rule}")),
         }
     }
 }
 
 impl Argument {
-    fn read(&self, folders: &Folders, value: &Value) -> Result<Stated, String> {
+    /// `most` is what the command's output counts as.
+    fn read(&self, folders: &Folders, value: &Value, most: Label) -> Result<Stated, String> {
         match &self.kind {
             Kind::Text(rule) => {
                 let text = value.as_str().ok_or("must be a string")?;
@@ -142,7 +144,16 @@ impl Argument {
             Kind::Path { below, access } => {
                 let path = value.as_str().ok_or("must be a string")?;
                 let below: Vec<&Path> = below.iter().map(AsRef::as_ref).collect();
-                real(folders, path, &below, *access).map(Stated::One)
+                let (real, place) = real(folders, path, &below)?;
+                if *access == Access::Write {
+                    place.writable().map_err(|rule| rule.to_string())?;
+                }
+                // What the configuration could not see: links in the names of folders, and those of the command line.
+                if !place.label.is_within(most) {
+                    let what = "lies in a folder that counts as more than the command's output";
+                    return Err(what.to_owned());
+                }
+                Ok(Stated::One(real))
             }
             Kind::List {
                 each,
@@ -197,8 +208,8 @@ impl TextRule {
     }
 }
 
-/// The path of what is there now, without a link in it, if it lies below one of these folders.
-fn real(folders: &Folders, path: &str, below: &[&Path], access: Access) -> Result<String, String> {
+/// The path of what is there now, without a link in it, and where that lies, if it is below one of these folders.
+fn real(folders: &Folders, path: &str, below: &[&Path]) -> Result<(String, Place), String> {
     if path.len() > MAX_PATH_BYTES {
         return Err(format!("has at most {MAX_PATH_BYTES} bytes"));
     }
@@ -216,9 +227,6 @@ fn real(folders: &Folders, path: &str, below: &[&Path], access: Access) -> Resul
     let place = folders
         .place_at(&real)
         .ok_or("lies in no folder that is served")?;
-    if access == Access::Write {
-        place.writable().map_err(|rule| rule.to_string())?;
-    }
     // The folders may be named through links themselves.
     let inside = below.iter().any(|folder| {
         let folder = folder.canonicalize();
@@ -227,7 +235,7 @@ fn real(folders: &Folders, path: &str, below: &[&Path], access: Access) -> Resul
     if !inside {
         return Err("lies in no folder that this argument may name".to_owned());
     }
-    real.into_os_string()
-        .into_string()
-        .map_err(|_| "is not text in UTF-8".to_owned())
+    let real = real.into_os_string().into_string();
+    let real = real.map_err(|_| "is not text in UTF-8".to_owned())?;
+    Ok((real, place))
 }

@@ -1,6 +1,7 @@
 //! `confined-exec`: this program once more, on its way to become a command. It takes limits and confinement upon
 //! itself, which needs no code between fork and exec, and then is the command.
 
+use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ pub fn become_command(mut arguments: impl Iterator<Item = std::ffi::OsString>) -
         );
         return ExitCode::from(64);
     };
+    close_others();
     if let Err(problem) = held(&hold, &program) {
         eprintln!("rolebroker-runner: the command was not started: {problem}");
         return ExitCode::from(EXIT_HELD);
@@ -49,22 +51,39 @@ pub fn become_command(mut arguments: impl Iterator<Item = std::ffi::OsString>) -
     ExitCode::from(EXIT_EXEC)
 }
 
+/// Closes what whoever started the runner left open to it: no confinement holds what is open already.
+fn close_others() {
+    let Ok(entries) = std::fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers: Vec<RawFd> = entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|number| *number > 2)
+        .collect();
+    for number in numbers {
+        // The handle of that folder itself is closed by now.
+        let _ = nix::unistd::close(number);
+    }
+}
+
 fn held(hold: &Hold, program: &std::path::Path) -> Result<(), String> {
     let limits = &hold.limits;
     let tasks = tasks_of_user().saturating_add(limits.processes);
-    for (resource, most) in [
-        (Resource::RLIMIT_CORE, 0),
-        (Resource::RLIMIT_CPU, limits.cpu_seconds),
-        (Resource::RLIMIT_NOFILE, limits.open_files),
-        (Resource::RLIMIT_FSIZE, limits.file_size),
-        (Resource::RLIMIT_NPROC, tasks),
-        (Resource::RLIMIT_AS, limits.memory),
+    // At the first of two the kernel sends XCPU, which tells the reason, and at the second KILL.
+    let cpu = (limits.cpu_seconds, limits.cpu_seconds.saturating_add(1));
+    let one = |most: u64| (most, most);
+    for (resource, (soft, hard)) in [
+        (Resource::RLIMIT_CORE, one(0)),
+        (Resource::RLIMIT_CPU, cpu),
+        (Resource::RLIMIT_NOFILE, one(limits.open_files)),
+        (Resource::RLIMIT_FSIZE, one(limits.file_size)),
+        (Resource::RLIMIT_NPROC, one(tasks)),
+        (Resource::RLIMIT_AS, one(limits.memory)),
     ] {
         // One that is lower already stays.
-        let (_, hard) = nix::sys::resource::getrlimit(resource)
+        let (_, most) = nix::sys::resource::getrlimit(resource)
             .map_err(|error| format!("its limits cannot be read: {error}"))?;
-        let most = most.min(hard);
-        setrlimit(resource, most, most)
+        setrlimit(resource, soft.min(most), hard.min(most))
             .map_err(|error| format!("{resource:?} cannot be set: {error}"))?;
     }
     match hold.confine {

@@ -15,11 +15,22 @@ const MAX_LOOKS: usize = 64;
 /// Between two rounds.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Every process below `root`, `spared` ones and what is below those aside.
+/// A process, as the kernel tells it.
+struct Process {
+    pid: Pid,
+    parent: Pid,
+    /// Whether any of its threads runs. One that has ended stays until its parent has taken its end.
+    runs: bool,
+}
+
+/// Every running process below `root`, `spared` ones and what is below those aside.
 fn descendants(root: Pid, spared: &BTreeSet<Pid>) -> BTreeSet<Pid> {
     let mut children: BTreeMap<Pid, Vec<Pid>> = BTreeMap::new();
-    for (pid, parent) in processes() {
-        children.entry(parent).or_default().push(pid);
+    for process in processes().iter().filter(|process| process.runs) {
+        children
+            .entry(process.parent)
+            .or_default()
+            .push(process.pid);
     }
     let mut found = BTreeSet::new();
     let mut waiting = vec![root];
@@ -33,23 +44,28 @@ fn descendants(root: Pid, spared: &BTreeSet<Pid>) -> BTreeSet<Pid> {
     found
 }
 
-/// Every process and its parent, those that have ended and were not waited for aside.
-fn processes() -> Vec<(Pid, Pid)> {
+fn processes() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
-    let parent = |pid: i32| {
+    let process = |pid: i32| {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // Behind the name, which may have anything in it.
         let (_, rest) = stat.rsplit_once(") ")?;
         let mut rest = rest.split(' ');
-        let alive = !matches!(rest.next()?, "Z" | "X");
-        let parent: i32 = rest.next()?.parse().ok()?;
-        alive.then_some((Pid::from_raw(pid), Pid::from_raw(parent)))
+        let state = rest.next()?;
+        let parent = rest.next()?.parse().ok()?;
+        // The state is that of the first thread, which may have ended before the others.
+        let threads: u64 = rest.nth(15)?.parse().ok()?;
+        Some(Process {
+            pid: Pid::from_raw(pid),
+            parent: Pid::from_raw(parent),
+            runs: !matches!(state, "Z" | "X") || threads > 1,
+        })
     };
     entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(parent)
+        .filter_map(process)
         .collect()
 }
 
@@ -63,8 +79,13 @@ pub(super) fn end_all(spared: &BTreeSet<Pid>) -> usize {
         for pid in &found {
             // Gone already is as good.
             let _ = kill(*pid, Signal::SIGKILL);
-            // An end that is not there yet is taken in a later round, one of another's child by that one.
-            let _ = waitpid(*pid, Some(WaitPidFlag::WNOHANG));
+        }
+        // Those of the last round, and what somebody else's end has left to this process.
+        let ended = processes();
+        for process in ended.iter().filter(|p| p.parent == own && !p.runs) {
+            if !spared.contains(&process.pid) {
+                let _ = waitpid(process.pid, Some(WaitPidFlag::WNOHANG));
+            }
         }
         if found.is_empty() {
             return 0;

@@ -85,14 +85,14 @@ impl Runs {
         cancelled: impl Future<Output = ()>,
         tell: impl Fn(u64) -> F,
     ) -> Result<Answer, Failure> {
-        let (child, pid, control) = self.start()?;
+        let (child, guard, control) = self.start()?;
         let ran = self
             .follow(command, filled, child, control, cancelled, tell)
             .await;
         if ran.as_ref().map_or(true, |ran| ran.report.is_none()) {
-            self.clear(pid).await;
+            self.clear(guard).await;
         } else {
-            self.guards().remove(&pid);
+            drop(guard);
         }
         let ran = ran
             .map_err(|_| Failure("the command's guard could not be told what to do".to_owned()))?;
@@ -104,15 +104,10 @@ impl Runs {
         judged(command, ran)
     }
 
-    fn guards(&self) -> MutexGuard<'_, BTreeSet<Pid>> {
-        // A set is whole at any time.
-        self.guards.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn start(&self) -> Result<(Child, Pid, UnixStream), Failure> {
+    fn start(&self) -> Result<(Child, Guard, UnixStream), Failure> {
         let failed = |_| Failure("a command's guard cannot be started".to_owned());
         // Held until the new one is known: it is nobody's leftover.
-        let mut guards = self.guards();
+        let mut guards = locked(&self.guards);
         if guards.len() >= MAX_COMMANDS {
             return Err(Failure(format!(
                 "this runner runs {MAX_COMMANDS} commands already"
@@ -130,21 +125,22 @@ impl Runs {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(failed)?;
-        let pid = child.id().unwrap_or(0).cast_signed();
-        guards.insert(Pid::from_raw(pid));
-        Ok((child, Pid::from_raw(pid), own))
+        let pid = Pid::from_raw(child.id().unwrap_or(0).cast_signed());
+        guards.insert(pid);
+        let guard = Guard {
+            pid,
+            all: Arc::clone(&self.guards),
+        };
+        Ok((child, guard, own))
     }
 
     /// A guard is gone without a word: somebody killed it. What it guarded is this process's now.
-    async fn clear(&self, pid: Pid) {
-        let runs = self.clone();
+    async fn clear(&self, guard: Guard) {
+        let guards = Arc::clone(&self.guards);
         // It may still be there, and deaf.
-        let _ = nix::sys::signal::kill(pid, Signal::SIGKILL);
-        let cleared = tokio::task::spawn_blocking(move || {
-            let mut guards = runs.guards();
-            guards.remove(&pid);
-            end_all(&guards)
-        });
+        let _ = nix::sys::signal::kill(guard.pid, Signal::SIGKILL);
+        drop(guard);
+        let cleared = tokio::task::spawn_blocking(move || end_all(&locked(&guards)));
         let left = cleared.await.unwrap_or(0);
         tracing::warn!(event = "guard_lost", count = left);
     }
@@ -176,7 +172,9 @@ impl Runs {
         let most = usize::try_from(command.limits.output).unwrap_or(usize::MAX);
         let mut streams = Streams::new(&mut child, most);
         let limits = &command.limits;
-        let deadline = begun + limits.timeout + limits.grace + SWEEP_LIMIT + GUARD_SLACK;
+        // For the guard's answer, once it is to end the command.
+        let answer = limits.grace + SWEEP_LIMIT + GUARD_SLACK;
+        let mut deadline = begun + limits.timeout + answer;
         let mut progress = interval(PROGRESS_EVERY);
         let mut cancelled = std::pin::pin!(cancelled);
         let (mut said, mut report) = (Vec::new(), None);
@@ -196,11 +194,13 @@ impl Runs {
                 }
                 flood = streams.read(), if !streams.ended() => if flood && cut.is_none() {
                     cut = Some(Cut::Flood);
+                    deadline = deadline.min(Instant::now() + answer);
                     // A guard that is gone already is as good.
                     let _ = control.write_all(&[KILL]).await;
                 },
                 () = &mut cancelled, if cut.is_none() => {
                     cut = Some(Cut::Cancelled);
+                    deadline = deadline.min(Instant::now() + answer);
                     let _ = control.write_all(&[END]).await;
                 }
                 () = sleep_until(deadline) => {
@@ -212,8 +212,10 @@ impl Runs {
         }
         let Streams { out, errors, .. } = streams;
         drop(control);
-        // Its end; it has nothing more to do.
-        let _ = tokio::time::timeout(GUARD_SLACK, child.wait()).await;
+        if report.is_some() {
+            // Its end; it has nothing more to do.
+            let _ = tokio::time::timeout(GUARD_SLACK, child.wait()).await;
+        }
         Ok(Ran {
             out,
             errors,
@@ -221,6 +223,23 @@ impl Runs {
             cut,
         })
     }
+}
+
+/// A guard, counted and spared as long as this lives.
+struct Guard {
+    pid: Pid,
+    all: Arc<Mutex<BTreeSet<Pid>>>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        locked(&self.all).remove(&self.pid);
+    }
+}
+
+fn locked(guards: &Mutex<BTreeSet<Pid>>) -> MutexGuard<'_, BTreeSet<Pid>> {
+    // A set is whole at any time.
+    guards.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the command writes.

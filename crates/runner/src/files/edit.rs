@@ -42,29 +42,36 @@ pub(super) fn edit_file(
     let (mut file, read) = open_regular(&target.parent, target.name)?;
     let label = folders.place_of(&file, None)?.label.join(target.label);
     let content = read_all(&mut file, &read, watch)?;
-    let content = String::from_utf8(content).map_err(|_| Problem::NotText)?;
-    let count = content.matches(old.as_str()).count();
-    match count {
-        0 => return Err(Problem::NotThere),
-        1 => {}
-        more if asked.all => {
-            let grown = new.len().saturating_mul(more);
-            if content.len().saturating_add(grown) > MAX_WRITE_BYTES.saturating_mul(2) {
-                // Before it is made: a short text for a long one, a million times.
-                return Err(Problem::LargeContent);
-            }
-        }
-        more => return Err(Problem::NotOnce(more)),
-    }
-    let edited = content.replace(old.as_str(), new);
-    watch.look()?;
-    target.replace(&edited, |now| match now {
+    // A failure counts as the tool's floor, and may tell no more than that of what stands in the file.
+    let told = label.is_within(folders.floor());
+    let (edited, count) = edited(content, asked)
+        .map_err(|problem| if told { problem } else { Problem::NotEdited })?;
+    target.replace(&edited, watch, |now| match now {
         Some(now) if same(now, &read) => Ok(()),
         Some(_) | None => Err(Problem::Changed),
     })?;
     let times = if count == 1 { "once" } else { "each time" };
     let text = format!("replaced it {times} ({count}) in {path}\n");
     Ok(own_words(text, label))
+}
+
+/// What becomes of a content, and how often `old` stood in it.
+fn edited(content: Vec<u8>, asked: &Arguments) -> Result<(String, usize), Problem> {
+    let Arguments { old, new, .. } = asked;
+    let content = String::from_utf8(content).map_err(|_| Problem::NotText)?;
+    let count = content.matches(old.as_str()).count();
+    match count {
+        0 => return Err(Problem::NotThere),
+        1 => {}
+        more if !asked.all => return Err(Problem::NotOnce(more)),
+        _ => {}
+    }
+    // Before it is made: a short text for a long one, a million times.
+    let kept = content.len() - count * old.len();
+    if kept.saturating_add(new.len().saturating_mul(count)) > MAX_WRITE_BYTES {
+        return Err(Problem::LargeContent);
+    }
+    Ok((content.replace(old.as_str(), new), count))
 }
 
 /// Whether a file is the one that was read, and nobody wrote to it since, as far as its times tell.

@@ -41,6 +41,10 @@ pub(super) enum Problem {
         "was not edited: `old` stands in it {0} times; give more of the text around it, or `all`"
     )]
     NotOnce(usize),
+    #[error(
+        "was not edited: `old` does not stand in it once, or all of it cannot be written; read the file again"
+    )]
+    NotEdited,
     #[error("was changed by somebody else meanwhile, and was not edited; read it again")]
     Changed,
     #[error(

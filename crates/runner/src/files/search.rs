@@ -25,6 +25,8 @@ pub const MAX_SEARCH_DEPTH: usize = 32;
 pub const MAX_SEARCH_BYTES: u64 = 256 << 20;
 /// The largest file that is looked into, in bytes.
 pub const MAX_SEARCH_FILE: u64 = 4 << 20;
+/// Bytes of a line that are looked into: patterns can be slow, and are asked for one line after the other.
+pub const MAX_SEARCH_LINE: usize = 16 << 10;
 /// Lines that one search tells.
 pub const MAX_MATCHES: usize = 1000;
 /// Bytes of a line that are told.
@@ -33,8 +35,6 @@ const MAX_LINE: usize = 400;
 pub(super) const MAX_PATTERN: usize = 1024;
 /// Bytes of a compiled pattern, and of what matching it keeps.
 const MAX_COMPILED: usize = 1 << 20;
-/// Lines between two looks at the watch.
-const LINES_AT_ONCE: usize = 4096;
 
 pub(super) const RULE: &str = "`path`, a string; `pattern` or `glob` or both, strings; and `regex` and \
                                `ignore_case`, true or false, if wanted";
@@ -60,7 +60,7 @@ pub(super) fn search_files(
     let (dir, below, place) = locate(folders, &asked.path)?;
     let mut search = Search {
         folders,
-        pattern,
+        pattern: pattern.as_ref(),
         glob,
         watch,
         label: place.label,
@@ -160,7 +160,7 @@ impl From<Ended> for Stop {
 
 struct Search<'a> {
     folders: &'a Folders,
-    pattern: Option<Regex>,
+    pattern: Option<&'a Regex>,
     glob: Option<Names>,
     watch: &'a Watch,
     label: Label,
@@ -180,6 +180,12 @@ struct Seen {
     large: usize,
     unreadable: usize,
     deep: usize,
+    long: usize,
+}
+
+/// So many bytes of a line, or a few less where a character would be cut.
+fn beginning(line: &str, most: usize) -> &str {
+    line.split_at(line.floor_char_boundary(most)).0
 }
 
 impl Search<'_> {
@@ -236,7 +242,7 @@ impl Search<'_> {
     }
 
     fn file(&mut self, dir: &Dir, name: &Path, path: &Path) -> Result<(), Stop> {
-        let Some(pattern) = self.pattern.clone() else {
+        let Some(pattern) = self.pattern else {
             return self.tell(&on_one_line(&path.to_string_lossy()));
         };
         let Some(text) = self.text(dir, name)? else {
@@ -245,17 +251,18 @@ impl Search<'_> {
         self.seen.searched += 1;
         let path = on_one_line(&path.to_string_lossy());
         for (number, line) in text.lines().enumerate() {
-            if number % LINES_AT_ONCE == 0 {
-                self.watch.look()?;
+            self.watch.look()?;
+            let searched = beginning(line, MAX_SEARCH_LINE);
+            if searched.len() < line.len() {
+                self.seen.long += 1;
             }
-            if pattern.is_match(line) {
-                let shown = line.get(..line.floor_char_boundary(MAX_LINE));
-                let cut = if line.len() > MAX_LINE {
+            if pattern.is_match(searched) {
+                let shown = beginning(line, MAX_LINE);
+                let cut = if shown.len() < line.len() {
                     "\u{2026}"
                 } else {
                     ""
                 };
-                let shown = shown.unwrap_or_default();
                 self.tell(&format!("{path}:{}: {shown}{cut}", number + 1))?;
             }
         }
@@ -318,6 +325,7 @@ impl Seen {
             (self.large, "files too large"),
             (self.unreadable, "unreadable"),
             (self.deep, "folders too deep"),
+            (self.long, "lines looked into at their beginning only"),
         ] {
             if count > 0 {
                 text.push_str(&format!(", {count} {what}"));

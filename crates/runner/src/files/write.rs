@@ -14,13 +14,19 @@ use super::opening::{kind, locate};
 use super::own_words;
 use super::problem::Problem;
 use crate::folders::Folders;
+use crate::watch::Watch;
 
 /// The largest content that is written, in bytes.
 pub const MAX_WRITE_BYTES: usize = 4 << 20;
 
-pub(super) fn write_file(folders: &Folders, path: &str, content: &str) -> Result<Answer, Problem> {
+pub(super) fn write_file(
+    folders: &Folders,
+    path: &str,
+    content: &str,
+    watch: &Watch,
+) -> Result<Answer, Problem> {
     let target = Target::open(folders, path)?;
-    target.replace(content, |_| Ok(()))?;
+    target.replace(content, watch, |_| Ok(()))?;
     let text = format!("wrote {} bytes to {path}\n", content.len());
     Ok(own_words(text, target.label))
 }
@@ -66,6 +72,7 @@ impl<'a> Target<'a> {
     pub(super) fn replace(
         &self,
         content: &str,
+        watch: &Watch,
         sure: impl FnOnce(Option<&Metadata>) -> Result<(), Problem>,
     ) -> Result<(), Problem> {
         if content.len() > MAX_WRITE_BYTES {
@@ -82,6 +89,7 @@ impl<'a> Target<'a> {
                 file.set_permissions(Permissions::from_mode(mode))?;
             }
             file.sync_all()?;
+            watch.look()?;
             sure(self.now()?.as_ref())?;
             self.parent.rename(&beside, &self.parent, self.name)?;
             Ok(())

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use client::{Failure, Label};
-use runner::{Access, Folder, Folders, Watch, run};
+use runner::{Access, Folder, Folders, MAX_WRITE_BYTES, Watch, run};
 use serde_json::json;
 
 use crate::fixture::{Done, Files, SECRET};
@@ -49,6 +49,34 @@ fn an_edit_that_cannot_be_meant_changes_nothing() {
     refused(files.edit("link", "a", "b"), "is a link");
     refused(files.edit("none", "a", "b"), "does not exist");
     assert_eq!(fs::read_to_string(files.path("a.txt")).unwrap(), "a text");
+}
+
+#[test]
+fn a_failure_tells_nothing_of_a_file_that_counts_as_more_than_a_failure_does() {
+    let files = Files::new();
+    fs::write(files.path("secret/k.txt"), "key key pin").unwrap();
+    fs::write(files.path("secret/binary"), b"key\xff").unwrap();
+    let large = "x".repeat(MAX_WRITE_BYTES - 1);
+    let edit = |below: &str, old: &str, new: &str| {
+        let asked = json!({"path": files.path(below), "old": old, "new": new, "all": true});
+        let done = files.call("edit_file", &asked);
+        let Failure(text) = done.expect_err("not edited");
+        text.replace(files.path(below).to_str().unwrap(), "")
+    };
+    let often = json!({"path": files.path("secret/k.txt"), "old": "key", "new": "n"});
+    let Failure(often) = files.call("edit_file", &often).expect_err("twice");
+    let often = often.replace(files.path("secret/k.txt").to_str().unwrap(), "");
+    for told in [
+        edit("secret/k.txt", "none", "n"),
+        edit("secret/k.txt", "none", &large),
+        edit("secret/k.txt", "pin", &large),
+        edit("secret/k.txt", "key", &large),
+        edit("secret/binary", "key", "n"),
+    ] {
+        assert_eq!(told, often);
+    }
+    // One that counts as no more says why.
+    assert!(edit("a.txt", "none", "n").contains("does not stand in it;"));
 }
 
 #[test]

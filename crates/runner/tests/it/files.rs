@@ -152,6 +152,18 @@ fn a_write_makes_or_replaces_the_whole_file_and_leaves_nothing_beside_it() {
 }
 
 #[test]
+fn what_was_cancelled_before_its_turn_came_is_not_done() {
+    let files = Files::new();
+    let token = tokio_util::sync::CancellationToken::new();
+    token.cancel();
+    let arguments = serde_json::json!({"path": files.path("a.txt"), "content": "late"});
+    let watch = runner::Watch::new(token);
+    let done = runner::run(&files.folders, "write_file", &arguments.to_string(), &watch);
+    done.expect_err("cancelled");
+    assert_eq!(fs::read_to_string(files.path("a.txt")).unwrap(), "a text");
+}
+
+#[test]
 fn a_write_goes_through_no_link_and_makes_no_folder() {
     let files = Files::new();
     symlink("a.txt", files.path("link.txt")).unwrap();

@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use client::{Failure, Label};
-use runner::{MAX_MATCHES, MAX_SEARCH_DEPTH, MAX_SEARCH_FILE, Watch, run};
+use runner::{MAX_MATCHES, MAX_SEARCH_DEPTH, MAX_SEARCH_FILE, MAX_SEARCH_LINE, Watch, run};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -137,6 +137,50 @@ fn patterns_that_would_cost_too_much_are_refused() {
         let Failure(text) = search(&files, asked.clone()).expect_err(&asked.to_string());
         assert!(text.contains(why), "{asked}: {text}");
     }
+}
+
+#[test]
+fn a_pattern_that_is_slow_on_a_long_line_ends() {
+    let files = Files::new();
+    // No two places alike, so that nothing of the work can be remembered.
+    let mut random: u64 = 1;
+    let letters = (0..4 << 20).map(|_| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        if random >> 63 == 0 { 'a' } else { 'b' }
+    });
+    fs::write(files.path("long.txt"), letters.collect::<String>()).unwrap();
+    // Hundreds of states at each byte.
+    let slow = "(?-u:a[ab]{900}[ab]{900}[c-z0-9A-Z]{4})";
+    let path = folder(&files);
+    let asked = json!({"path": path, "pattern": slow, "regex": true}).to_string();
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        sender.send(run(
+            &files.folders,
+            "search_files",
+            &asked,
+            &Watch::default(),
+        ))
+    });
+    // The whole line would take minutes, and nothing would end it.
+    let ended = ended.recv_timeout(std::time::Duration::from_secs(50));
+    ended.expect("it ends").expect("an answer");
+}
+
+#[test]
+fn of_a_long_line_the_beginning_is_searched_and_that_is_said() {
+    let files = Files::new();
+    let long = format!("early{}late", "-".repeat(MAX_SEARCH_LINE));
+    fs::write(files.path("long.txt"), long).unwrap();
+    let text = finds(&files, json!({"pattern": "early", "glob": "long.txt"}));
+    assert!(text.starts_with("long.txt:1: early--"), "{text}");
+    let text = finds(&files, json!({"pattern": "late", "glob": "long.txt"}));
+    assert_eq!(
+        text,
+        "-- 0 found, 1 files searched, 1 lines looked into at their beginning only\n"
+    );
 }
 
 #[test]
