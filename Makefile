@@ -14,7 +14,7 @@ PROGRAMS = rolebrokerd rolebroker rolebroker-runner
 UNITS = rolebrokerd.service rolebroker@.socket rolebroker-runner@.service
 SAMPLES = rolebroker-agent.service rolebroker-approver.service
 PAGES = README.md LICENSE-APACHE LICENSE-MIT config/rolebroker.toml $(wildcard config/runner.toml) \
-    $(wildcard docs/grants.md) docs/operations.md docs/protocol.md docs/threat-model.md
+    $(wildcard docs/grants.md) docs/runner.md docs/check.md docs/operations.md docs/protocol.md docs/threat-model.md
 
 .PHONY: help demo build test soak fmt lint docs deny gate manual install uninstall
 

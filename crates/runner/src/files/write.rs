@@ -11,7 +11,6 @@ use cap_std::fs::{
 use client::{Answer, Label};
 
 use super::opening::{kind, locate};
-use super::own_words;
 use super::problem::Problem;
 use crate::folders::Folders;
 
@@ -21,8 +20,11 @@ pub const MAX_WRITE_BYTES: usize = 4 << 20;
 pub(super) fn write_file(folders: &Folders, path: &str, content: &str) -> Result<Answer, Problem> {
     let target = Target::open(folders, path)?;
     target.replace(content, |_| Ok(()))?;
-    let text = format!("wrote {} bytes to {path}\n", content.len());
-    Ok(own_words(text, target.label))
+    // It tells what the agent has said itself, and nothing of what is in the folder: no session rises by it.
+    Ok(Answer {
+        content: format!("wrote {} bytes to {path}\n", content.len()),
+        label: Label::BOTTOM,
+    })
 }
 
 /// A file to be written, there or not, by the handle of its folder.
