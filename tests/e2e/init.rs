@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::sys::signal::Signal;
 use nix::unistd::{User, geteuid};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -113,6 +114,18 @@ fn works_as_printed(written: &Value, shell: impl Fn(&str) -> Command) {
         Some((variable, _)) if variable.contains('=') => format!("env {line}"),
         Some(_) | None => line.to_owned(),
     };
+    let config = written["runner_config"].as_str().expect("a file");
+    let checked = finished(
+        &mut shell(&format!(
+            "rolebroker-runner --check-config --config '{config}'"
+        )),
+        0,
+    );
+    let report = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(
+        report.starts_with("sound: 1 folders; tools read_file"),
+        "{report}"
+    );
     let mut broker = start(daemon);
     broker.says("\"ready\"");
     let mut files = start(&without_prefix(runner));
@@ -135,6 +148,9 @@ fn works_as_printed(written: &Value, shell: impl Fn(&str) -> Command) {
     let listed = finished(&mut shell(first), 0);
     assert!(String::from_utf8_lossy(&listed.stdout).contains("hello.txt"));
     finished(&mut shell(status), 0);
+    // Not by a kill: `runuser` in front of it would end alone.
+    files.signal(Signal::SIGTERM);
+    files.end();
 }
 
 #[test]
@@ -186,6 +202,8 @@ fn modes_are_what_the_daemon_wants_whatever_the_umask() {
         let config = written["config"].as_str().expect("a file");
         let folder = written["folder"].as_str().expect("a folder");
         assert_eq!(mode(config), 0o644, "umask {umask}");
+        let runner = written["runner_config"].as_str().expect("a file");
+        assert_eq!(mode(runner), 0o644, "umask {umask}");
         assert_eq!(mode(folder), 0o700, "umask {umask}");
         let above = Path::new(config).parent().expect("a folder");
         assert_eq!(mode(above.to_str().expect("text")), 0o755, "umask {umask}");
@@ -212,7 +230,16 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
     finished(&mut home.shell("rolebroker init --force"), 0);
     assert_eq!(fs::read_to_string(&config).expect("it"), first);
     let beside = fs::read_dir(config.parent().expect("a folder")).expect("it");
-    assert_eq!(beside.count(), 1, "something was left beside it");
+    assert_eq!(beside.count(), 2, "something was left beside them");
+
+    // The runner's is kept in the same way, and then neither is written.
+    let runner = PathBuf::from(written["runner_config"].as_str().expect("a file"));
+    fs::write(&runner, "# mine\n").expect("writes");
+    fs::remove_file(&config).expect("removes");
+    let refused = finished(&mut home.shell("rolebroker init"), 1);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("runner.toml"));
+    assert!(!config.exists() && fs::read_to_string(&runner).expect("it") == "# mine\n");
+    finished(&mut home.shell("rolebroker init --force"), 0);
 
     // A link is in the way like a file; by force it is replaced, not written through.
     fs::remove_file(&config).expect("removes");
@@ -221,6 +248,19 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
     finished(&mut home.shell("rolebroker init"), 1);
     finished(&mut home.shell("rolebroker init --force"), 0);
     assert!(!elsewhere.exists() && !config.is_symlink());
+}
+
+#[test]
+fn the_runners_configuration_is_not_taken_for_the_daemons() {
+    let Some(home) = Home::of_newcomer() else {
+        return;
+    };
+    let refused = finished(
+        &mut home.shell("rolebroker init --output cfg/runner.toml"),
+        64,
+    );
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("name another with --output"));
+    assert!(!home.path().join("cfg").exists());
 }
 
 #[test]

@@ -100,7 +100,8 @@ fn whoever_waits_for_a_person_is_told_what_to_type_where() {
     // The terminal's lines are its own; the words are ours.
     let words = shown.replace("\r\n", "");
     let told = format!(
-        "waiting for approval {approval}; rolebroker approve {approval} in the approver's terminal"
+        "waiting for a person: approval {approval}; an approver answers with `rolebroker approve {approval}`, and --as \
+         ROLE if the role is not called approver"
     );
     assert!(words.contains(&told), "{shown:?}");
 }

@@ -63,7 +63,7 @@ impl Surroundings {
         let runtime = self
             .runtime
             .as_deref()
-            .ok_or("XDG_RUNTIME_DIR is not set: set it, or name a configuration with --config")?
+            .ok_or("XDG_RUNTIME_DIR is not set: set it, or write a configuration with `rolebroker init` and name it with --config")?
             .join("rolebroker");
         let state = self
             .below_home(self.state.as_deref(), ".local/state")?

@@ -35,7 +35,7 @@ pub use agent::{Call, Client, Close, Push, Pushes};
 pub use approver::{Approver, Asked};
 pub use error::Error;
 pub use operator::Operator;
-pub use paths::{runtime_dir, socket};
+pub use paths::{runtime_dir, runtime_dirs, socket};
 pub use runner::{Answer, Failure, Offers, Request, Runner, serve};
 pub use slot::{Outcome, Update};
 

@@ -1,5 +1,6 @@
 //! How far a call is, on the terminal of whoever waits: lines on standard error that are drawn over, and erased at
-//! the end. Where standard error is no terminal there are none.
+//! the end. Where standard error is no terminal there are none; that a person is asked is then said once, in a line
+//! that stays.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Instant;
@@ -26,10 +27,14 @@ pub struct Progress {
     shown: Shown,
 }
 
-/// Whether anybody sees it.
+/// What is shown of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    Yes,
+    /// All of it, drawn over.
+    Drawn,
+    /// That a person is asked, in lines that stay.
+    Once,
+    /// Nothing.
     No,
 }
 
@@ -37,21 +42,30 @@ impl Progress {
     /// For a person, if one sits there; `quiet` is for programs.
     pub fn start(for_program: ForProgram) -> Progress {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-        let person = for_program == ForProgram::No && std::io::stderr().is_terminal() && !dumb;
+        let drawn = std::io::stderr().is_terminal() && !dumb;
         Progress {
             begun: Instant::now(),
             says: "asked".to_owned(),
             rows: 0,
-            shown: if person { Shown::Yes } else { Shown::No },
+            shown: match for_program {
+                ForProgram::Yes => Shown::No,
+                ForProgram::No if drawn => Shown::Drawn,
+                ForProgram::No => Shown::Once,
+            },
         }
     }
 
     /// A step of the call came.
     pub fn step(&mut self, step: &Update) {
-        if let Some(says) = words(step) {
-            self.says = says;
-            self.draw();
+        let Some(says) = words(step) else {
+            return;
+        };
+        let asked = matches!(step, Update::Pending { .. });
+        if asked && self.shown == Shown::Once {
+            put(&format!("{says}\n"));
         }
+        self.says = says;
+        self.draw();
     }
 
     /// Something that is no step of the call.
@@ -62,7 +76,7 @@ impl Progress {
 
     /// Draws it with the time that has passed.
     pub fn draw(&mut self) {
-        if self.shown == Shown::No {
+        if self.shown != Shown::Drawn {
             return;
         }
         let seconds = self.begun.elapsed().as_secs();
@@ -109,8 +123,10 @@ pub enum ForProgram {
 /// What a step says; a part of the answer says nothing.
 pub fn words(step: &Update) -> Option<String> {
     match step {
+        // The agent is not told which roles are asked.
         Update::Pending { approval, .. } => Some(format!(
-            "waiting for approval {approval}; rolebroker approve {approval} in the approver's terminal"
+            "waiting for a person: approval {approval}; an approver answers with `rolebroker approve {approval}`, and \
+             --as ROLE if the role is not called approver"
         )),
         Update::Progress { done, total, note } => {
             let of = match total {

@@ -26,7 +26,7 @@ pub struct InitArgs {
     /// Write the configuration even though its users do not separate the roles
     #[arg(long)]
     pub shared: bool,
-    /// The file to write [default: /etc/rolebroker/rolebroker.toml; for an ordinary user
+    /// The file to write; runner.toml, what the runner serves, goes beside it [default: /etc/rolebroker/rolebroker.toml; for an ordinary user
     /// ~/.config/rolebroker/rolebroker.toml]
     #[arg(long, value_name = "FILE", conflicts_with = "print")]
     pub output: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub struct InitArgs {
     /// ~/.local/state/rolebroker]
     #[arg(long, value_name = "DIR")]
     pub state_dir: Option<PathBuf>,
-    /// Replace the file if there is one
+    /// Replace the files if they are there
     #[arg(long)]
     pub force: bool,
     /// Print the configuration, and make nothing

@@ -17,11 +17,11 @@ use crate::cli::{InitArgs, Place};
 use crate::exit::{self, Exit, NotDone, Usage};
 use crate::out;
 use place::Existing;
-use plan::Plan;
+use plan::{Plan, Texts};
 
 const PRIVATE: u32 = 0o077;
 
-/// Writes the configuration and the one folder, or with `--print` shows the former only.
+/// Writes the configuration, the runner's beside it, and the one folder; with `--print` shows the first only.
 ///
 /// # Errors
 /// A user or a path does not do, something is in the way, or nothing can be written there.
@@ -29,19 +29,22 @@ pub fn run(place: &Place, args: &InitArgs) -> anyhow::Result<Exit> {
     // What is made is private until it gets its mode, whatever the umask was.
     umask(Mode::from_bits_truncate(PRIVATE));
     let plan = Plan::of(place, args)?;
-    let text = plan.text()?;
+    let texts = plan.texts()?;
     if args.print {
         if place.json {
-            out::json(&json!({ "text": text, "folder": plan.folder }).to_string());
+            let Texts { broker, runner } = &texts;
+            let shown = json!({ "text": broker, "runner_text": runner, "folder": plan.folder });
+            out::json(&shown.to_string());
         } else {
-            out::text(&text);
+            out::text(&texts.broker);
         }
         return Ok(exit::DONE);
     }
-    let made = make(&plan, args, &text)?;
+    let made = make(&plan, args, &texts)?;
     if place.json {
         let shown = json!({
             "config": plan.config,
+            "runner_config": plan.runner_config(),
             "folder": plan.folder,
             "made": made,
             "remarks": plan.remarks(),
@@ -54,15 +57,18 @@ pub fn run(place: &Place, args: &InitArgs) -> anyhow::Result<Exit> {
     Ok(exit::DONE)
 }
 
-/// Makes the file and the folders; gives the folders that were not there.
-fn make(plan: &Plan, args: &InitArgs, text: &str) -> anyhow::Result<Vec<PathBuf>> {
+/// Makes the files and the folders; gives the folders that were not there.
+fn make(plan: &Plan, args: &InitArgs, texts: &Texts) -> anyhow::Result<Vec<PathBuf>> {
     let existing = if args.force {
         Existing::Replaced
     } else {
         Existing::Kept
     };
-    if existing == Existing::Kept && plan.config.symlink_metadata().is_ok() {
-        return Err(place::there_is_one(&plan.config).into());
+    let runner_config = plan.runner_config();
+    for file in [&plan.config, &runner_config] {
+        if existing == Existing::Kept && file.symlink_metadata().is_ok() {
+            return Err(place::there_is_one(file).into());
+        }
     }
     let above = plan
         .config
@@ -81,12 +87,17 @@ fn make(plan: &Plan, args: &InitArgs, text: &str) -> anyhow::Result<Vec<PathBuf>
         mode,
         owner,
     )?);
-    place::write(&plan.config, text, existing)?;
+    place::write(&plan.config, &texts.broker, existing)?;
+    place::write(&runner_config, &texts.runner, existing)?;
     Ok(made)
 }
 
 fn shown(plan: &Plan, made: &[PathBuf]) -> String {
-    let mut shown = format!("wrote {}\n", plan.config.display());
+    let mut shown = format!(
+        "wrote {}\nwrote {}\n",
+        plan.config.display(),
+        plan.runner_config().display()
+    );
     for folder in made {
         shown.push_str(&format!("made  {}\n", folder.display()));
     }

@@ -163,7 +163,8 @@ pub(super) fn write(path: &Path, text: &str, existing: Existing) -> Result<(), N
 /// That a file is in the way.
 pub(super) fn there_is_one(path: &Path) -> NotDone {
     NotDone(format!(
-        "{} is there already: --force replaces it, --output FILE writes another, --print shows what would be written",
+        "{} is there already: --force replaces what is there, --output FILE writes elsewhere, --print shows what would be \
+         written",
         path.display()
     ))
 }

@@ -12,6 +12,8 @@ use crate::cli::{InitArgs, Place};
 use crate::exit::Usage;
 
 const SYSTEM_FILE: &str = "/etc/rolebroker/rolebroker.toml";
+/// The runner's configuration, beside the daemon's; where its unit looks for it, if its role is `runner`.
+const RUNNER_FILE: &str = "runner.toml";
 const SYSTEM_FOLDER: &str = "/srv/rolebroker";
 const SYSTEM_RUNTIME: &str = "/run/rolebroker";
 const SYSTEM_STATE: &str = "/var/lib/rolebroker";
@@ -21,6 +23,8 @@ const UNITS: [&str; 3] = [
     "/usr/local/lib/systemd/system/rolebrokerd.service",
     "/usr/lib/systemd/system/rolebrokerd.service",
 ];
+/// The user of the runner's unit, for the role `runner`.
+const RUNNER_OF_UNIT: &str = "rolebroker-runner";
 /// The longest path of a socket, in bytes, and the longest name of one here.
 const MAX_SOCKET_PATH: usize = 107;
 const LONGEST_SOCKET: &str = "operator.sock";
@@ -48,6 +52,15 @@ pub(super) struct Plan {
     pub(super) config: PathBuf,
 }
 
+/// The texts of both files.
+#[derive(Debug)]
+pub(super) struct Texts {
+    /// Of the daemon's configuration.
+    pub(super) broker: String,
+    /// Of the runner's.
+    pub(super) runner: String,
+}
+
 impl Plan {
     /// Root's plan is for the machine, anybody else's for that user.
     ///
@@ -71,6 +84,11 @@ impl Plan {
             return Err(Usage(
                 "the folder would be the whole machine: name another with --folder".to_owned(),
             ));
+        }
+        if plan.config.file_name() == Some(RUNNER_FILE.as_ref()) {
+            return Err(Usage(format!(
+                "{RUNNER_FILE} is the runner's configuration, written beside this one: name another with --output"
+            )));
         }
         let longest = plan.runtime_dir.join(LONGEST_SOCKET);
         if longest.as_os_str().len() > MAX_SOCKET_PATH {
@@ -127,25 +145,32 @@ impl Plan {
         })
     }
 
-    /// The configuration's text.
+    /// What is written.
     ///
     /// # Errors
     /// A value does not do in a configuration.
-    pub(super) fn text(&self) -> anyhow::Result<String> {
+    pub(super) fn texts(&self) -> anyhow::Result<Texts> {
         let text = |path: &Path| path.display().to_string();
-        template::text(
-            self.kind,
-            &Values {
-                agent: &self.users.agent.name,
-                runner: &self.users.runner.name,
-                approver: &self.users.approver.name,
-                operator: &self.users.operator.name,
-                folder: &text(&self.folder),
-                runtime_dir: &text(&self.runtime_dir),
-                state_dir: &text(&self.state_dir),
-                shared: self.shared,
-            },
-        )
+        let values = Values {
+            agent: &self.users.agent.name,
+            runner: &self.users.runner.name,
+            approver: &self.users.approver.name,
+            operator: &self.users.operator.name,
+            folder: &text(&self.folder),
+            runtime_dir: &text(&self.runtime_dir),
+            socket: &text(&self.runtime_dir.join("runner.sock")),
+            state_dir: &text(&self.state_dir),
+            shared: self.shared,
+        };
+        Ok(Texts {
+            broker: template::text(self.kind, &values)?,
+            runner: template::runner_text(&values)?,
+        })
+    }
+
+    /// The runner's configuration.
+    pub(super) fn runner_config(&self) -> PathBuf {
+        self.config.with_file_name(RUNNER_FILE)
     }
 
     /// The mode that the folder gets if it is made, and whose it is then.
@@ -165,16 +190,52 @@ impl Plan {
     }
 
     /// What whoever runs this should know.
-    pub(super) fn remarks(&self) -> Vec<&'static str> {
+    pub(super) fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
         match (self.kind, self.shared) {
-            (Kind::User, _) => vec![
+            (Kind::User, _) => remarks.push(
                 "All roles are this user: nothing is separated, and it is for trying out. Run as root, `rolebroker init` \
-                 writes roles of different users.",
-            ],
-            (Kind::System, Shared::Yes) => vec![
-                "The roles are not separated: an agent could approve its own calls. It is for trying out.",
-            ],
-            (Kind::System, Shared::No) => Vec::new(),
+                 writes roles of different users."
+                    .to_owned(),
+            ),
+            (Kind::System, Shared::Yes) => remarks.push(
+                "The roles are not separated: an agent could approve its own calls. It is for trying out.".to_owned(),
+            ),
+            (Kind::System, Shared::No) => {}
+        }
+        if self.has_units() && self.folder != Path::new(SYSTEM_FOLDER) {
+            remarks.push(format!(
+                "The runner's unit may write below {SYSTEM_FOLDER} only: `systemctl edit rolebroker-runner@runner`, and \
+                 ReadWritePaths={} below [Service].",
+                self.folder.display()
+            ));
+        }
+        remarks
+    }
+
+    /// Whether the daemon's unit is there and would find what is written.
+    fn has_units(&self) -> bool {
+        self.config == Path::new(SYSTEM_FILE) && UNITS.iter().any(|unit| Path::new(unit).exists())
+    }
+
+    /// What starts the runner, and as whom it is typed.
+    fn start_runner(&self) -> Step {
+        let what = "start the runner";
+        if self.has_units() && self.users.runner.name == RUNNER_OF_UNIT {
+            return Step {
+                what,
+                user: Known::own().name,
+                command: "systemctl enable --now rolebroker-runner@runner".to_owned(),
+            };
+        }
+        let runner = &self.users.runner;
+        let config = quoted(&self.runner_config());
+        // Its socket stands in there.
+        let command = format!("rolebroker-runner --config {config}");
+        Step {
+            what,
+            user: runner.name.clone(),
+            command: as_them(runner) + &command,
         }
     }
 
@@ -182,12 +243,10 @@ impl Plan {
     pub(super) fn steps(&self) -> Vec<Step> {
         let folder = quoted(&self.folder);
         let file = quoted(&self.folder.join("hello.txt"));
-        let daemon = if self.config != Path::new(SYSTEM_FILE) {
-            format!("rolebrokerd --config {}", quoted(&self.config))
-        } else if UNITS.iter().any(|unit| Path::new(unit).exists()) {
+        let daemon = if self.has_units() {
             "systemctl enable --now rolebrokerd".to_owned()
         } else {
-            "rolebrokerd".to_owned()
+            format!("rolebrokerd --config {}", quoted(&self.config))
         };
         let own = Known::own();
         let users = &self.users;
@@ -197,14 +256,7 @@ impl Plan {
                 user: own.name.clone(),
                 command: daemon,
             },
-            self.step(
-                "start the runner",
-                &users.runner,
-                &format!(
-                    "rolebroker-runner --folder {}",
-                    quoted(Path::new(&format!("{}:internal", self.folder.display())))
-                ),
-            ),
+            self.start_runner(),
             self.step(
                 "a first call",
                 &users.agent,
@@ -227,17 +279,30 @@ impl Plan {
 
     fn step(&self, what: &'static str, user: &Known, command: &str) -> Step {
         let mut line = String::new();
-        if client::runtime_dir() != self.runtime_dir {
+        if !self.is_found() {
             line = format!("ROLEBROKER_RUNTIME_DIR={} ", quoted(&self.runtime_dir));
-        }
-        if user.uid != geteuid().as_raw() {
-            line.push_str(&format!("runuser -u {} -- ", user.name));
         }
         Step {
             what,
             user: user.name.clone(),
-            command: line + command,
+            command: line + &as_them(user) + command,
         }
+    }
+
+    /// Whether a command finds the sockets without being told where they are, once they are there.
+    fn is_found(&self) -> bool {
+        let mut folders = client::runtime_dirs().into_iter();
+        folders.find(|folder| *folder == self.runtime_dir || folder.exists())
+            == Some(self.runtime_dir.clone())
+    }
+}
+
+/// What stands before a command of another user.
+fn as_them(user: &Known) -> String {
+    if user.uid == geteuid().as_raw() {
+        String::new()
+    } else {
+        format!("runuser -u {} -- ", user.name)
     }
 }
 

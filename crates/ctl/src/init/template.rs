@@ -13,6 +13,8 @@ const SYSTEM: &str = include_str!("../../../../config/init/system.toml");
 const TOOLS: &str = include_str!("../../../../config/init/tools.toml");
 /// More grants, as comments.
 const MORE: &str = include_str!("../../../../config/init/more.toml");
+/// What the runner serves.
+const RUNNER: &str = include_str!("../../../../config/init/runner.toml");
 /// The daemon's own default: its tools and grants are these ones too.
 const DEFAULT: &str = include_str!("../../../../config/default.toml");
 /// With the first of these the default's tools begin; everything behind it is tools, then grants.
@@ -36,6 +38,8 @@ pub(super) struct Values<'a> {
     pub(super) operator: &'a str,
     pub(super) folder: &'a str,
     pub(super) runtime_dir: &'a str,
+    /// The runner's socket in it.
+    pub(super) socket: &'a str,
     pub(super) state_dir: &'a str,
     pub(super) shared: Shared,
 }
@@ -58,6 +62,7 @@ impl Values<'_> {
             "OPERATOR" => Value::from(self.operator),
             "FOLDER" => Value::from(self.folder),
             "RUNTIME_DIR" => Value::from(self.runtime_dir),
+            "SOCKET" => Value::from(self.socket),
             "STATE_DIR" => Value::from(self.state_dir),
             "SHARED" => Value::from(self.shared == Shared::Yes),
             _ => return None,
@@ -85,6 +90,14 @@ pub(super) fn text(kind: Kind, values: &Values<'_>) -> anyhow::Result<String> {
         ))
     })?;
     Ok(text)
+}
+
+/// The text of the runner's configuration. It serves the folder that the other one grants.
+///
+/// # Errors
+/// The template has a mark that nothing stands for.
+pub(super) fn runner_text(values: &Values<'_>) -> anyhow::Result<String> {
+    fill(RUNNER, values)
 }
 
 /// Every mark replaced, in one pass: what took a mark's place is not looked at again.
@@ -116,6 +129,7 @@ mod tests {
             operator: "root",
             folder,
             runtime_dir: "/run/rolebroker",
+            socket: "/run/rolebroker/runner.sock",
             state_dir: "/var/lib/rolebroker",
             shared: Shared::No,
         }
@@ -142,6 +156,9 @@ mod tests {
                     Value::from(vec![hostile.to_owned()])
                 );
                 assert_eq!(read["broker"]["allow_shared_uid"], Value::from(false));
+                let runner = runner_text(&values(hostile, hostile)).unwrap();
+                let read: toml::Table = runner.parse().unwrap();
+                assert_eq!(read["folder"][0]["path"], Value::from(hostile));
                 if let Ok(text) = text(kind, &values(hostile, "bot")) {
                     let read: toml::Table = text.parse().unwrap();
                     let grant = &read["grant"][0]["where"]["/path"]["under"];
@@ -161,6 +178,22 @@ mod tests {
             assert!(config.ruleset.tool("read_file").is_some());
             assert!(config.ruleset.grants().len() >= 2);
         }
+    }
+
+    #[test]
+    fn the_runner_serves_just_the_folder_that_is_granted() {
+        let values = values("/srv/files", "bot");
+        let runner: toml::Table = runner_text(&values).unwrap().parse().unwrap();
+        let config = policy::Config::parse("it", &text(Kind::System, &values).unwrap()).unwrap();
+        let role = runner["role"].as_str().unwrap();
+        assert!(config.roles.keys().any(|name| name.as_str() == role));
+        assert_eq!(
+            runner["socket"].as_str(),
+            Some("/run/rolebroker/runner.sock")
+        );
+        let folders = runner["folder"].as_array().unwrap();
+        assert_eq!(folders.len(), 1);
+        assert_eq!(folders[0]["path"].as_str(), Some("/srv/files"));
     }
 
     #[test]

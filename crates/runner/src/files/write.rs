@@ -11,7 +11,6 @@ use cap_std::fs::{
 use client::{Answer, Label};
 
 use super::opening::{kind, locate};
-use super::own_words;
 use super::problem::Problem;
 use crate::folders::Folders;
 use crate::watch::Watch;
@@ -27,8 +26,11 @@ pub(super) fn write_file(
 ) -> Result<Answer, Problem> {
     let target = Target::open(folders, path)?;
     target.replace(content, watch, |_| Ok(()))?;
-    let text = format!("wrote {} bytes to {path}\n", content.len());
-    Ok(own_words(text, target.label))
+    // It tells what the agent has said itself, and nothing of what is in the folder: no session rises by it.
+    Ok(Answer {
+        content: format!("wrote {} bytes to {path}\n", content.len()),
+        label: Label::BOTTOM,
+    })
 }
 
 /// A file to be written, there or not, by the handle of its folder.

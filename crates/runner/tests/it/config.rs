@@ -102,6 +102,16 @@ type = "strange"
 }
 
 #[test]
+fn a_folder_that_is_named_twice_is_a_fault_where_it_stands() {
+    let folder = "[[folder]]\npath = \"/srv/docs\"\n";
+    let told = faults(&[folder, folder].concat());
+    assert_eq!(
+        told,
+        ["runner.toml:4: folder 2: /srv/docs is a [[folder]] already"]
+    );
+}
+
+#[test]
 fn a_command_counts_as_no_less_than_the_files_that_its_arguments_reach() {
     let text = |class: &str| {
         format!(

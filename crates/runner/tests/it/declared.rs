@@ -68,6 +68,26 @@ description = "it's a word'''"
 }
 
 #[test]
+fn descriptions_are_printed_whatever_is_in_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("runner.toml");
+    for odd in ["\\u007f", "'''", "\\u00e9\\\\", "\\t\\n'"] {
+        let text = format!(
+            "[[command]]\nname = \"c\"\ndescription = \"{odd}\"\nargv = [\"/bin/c\", \"{{a}}\"]\n\
+             [command.arguments.a]\ntype = \"string\"\ndescription = \"{odd}\"\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let blocks = printed(&["--config", file.to_str().unwrap(), "--print-tools"]);
+        let read: toml::Table = blocks.parse().unwrap_or_else(|error| panic!("{error}"));
+        let tool = &read["tool"][0];
+        let schema: serde_json::Value =
+            serde_json::from_str(tool["input_schema"].as_str().unwrap()).unwrap();
+        let stated = schema["properties"]["a"]["description"].as_str();
+        assert_eq!(stated, tool["description"].as_str(), "{blocks}");
+    }
+}
+
+#[test]
 fn what_is_not_served_is_not_printed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("runner.toml");

@@ -164,6 +164,17 @@ fn what_was_cancelled_before_its_turn_came_is_not_done() {
 }
 
 #[test]
+fn what_a_write_says_counts_as_nothing_that_the_folder_holds() {
+    let files = Files::new();
+    let answer = files.write("secret/new.txt", "x").unwrap();
+    assert_eq!(answer.label, Label::BOTTOM);
+    assert_ne!(
+        files.run("read_file", "secret/new.txt").unwrap().label,
+        Label::BOTTOM
+    );
+}
+
+#[test]
 fn a_write_goes_through_no_link_and_makes_no_folder() {
     let files = Files::new();
     symlink("a.txt", files.path("link.txt")).unwrap();
