@@ -172,6 +172,7 @@ fn tail_ends_when_nobody_reads_it_any_more() {
     if ended.is_none() {
         tail.kill().expect("rolebroker");
     }
+    tail.wait().expect("an end");
     assert_eq!(ended.map(|status| status.code()), Some(Some(0)));
 }
 

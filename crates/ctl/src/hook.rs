@@ -132,7 +132,7 @@ mod tests {
         command
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_run_that_takes_too_long_is_killed_with_what_it_started() {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("alive");
@@ -140,9 +140,18 @@ mod tests {
         assert!(made.unwrap().success());
         // Both hold the pipe open until they end; nothing reads the request.
         let script = format!("exec 3>'{}'; sleep 600 & sleep 600", fifo.display());
-        let reader = std::thread::spawn(move || std::fs::read(fifo));
-        let line = "x".repeat(1 << 20);
-        assert!(run(shell(&script), &line).await.unwrap().is_none());
+        let (opened, runs) = tokio::sync::oneshot::channel();
+        let reader = std::thread::spawn(move || {
+            let mut pipe = std::fs::File::open(fifo).unwrap();
+            opened.send(()).unwrap();
+            let mut all = Vec::new();
+            std::io::Read::read_to_end(&mut pipe, &mut all).map(|_| all)
+        });
+        let ended = tokio::spawn(async move { run(shell(&script), &"x".repeat(1 << 20)).await });
+        runs.await.unwrap();
+        // From here on time is over at once.
+        tokio::time::pause();
+        assert!(ended.await.unwrap().unwrap().is_none());
         assert_eq!(reader.join().unwrap().unwrap(), b"");
     }
 
