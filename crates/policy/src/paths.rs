@@ -11,7 +11,7 @@
 //! Where it is not certain that a restriction applies to all that a grant permits, it is taken not
 //! to, and the step names it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::{DataClass, GrantId, Label, LabelScope, RoleName, Timestamp};
 
@@ -53,8 +53,8 @@ pub struct Path {
     pub steps: Vec<Step>,
     /// How the labels of the steps meet.
     pub meeting: Meeting,
-    /// The grants that let the last step run unseen: with `untrusted = "ask"` in each, a person is
-    /// asked before it.
+    /// The grants that let the last step run unseen, by this path or a longer one: with
+    /// `untrusted = "ask"` in each, a person is asked before it.
     pub remedy: Vec<GrantId>,
 }
 
@@ -182,21 +182,24 @@ impl<'a> Search<'a> {
 
     fn shortest(&self, exits: &[&'a Open<'a>]) -> Option<Path> {
         let mut best: Option<(usize, Path)> = None;
+        let mut remedy = BTreeSet::new();
         for (first, second) in self.entries() {
             let label = second
                 .iter()
                 .fold(first.1, |sum, (_, label)| sum.join(*label));
             let permitting: Vec<_> = exits.iter().filter(|e| e.is_permitted(label)).collect();
             for exit in permitting.iter().take(MAX_WAYS) {
-                let (cost, mut path) = self.path(first, second, exit);
+                let (cost, path) = self.path(first, second, exit);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-                    path.remedy = permitting.iter().map(|e| e.grant.id.clone()).collect();
-                    path.remedy.dedup();
                     best = Some((cost, path));
                 }
             }
+            remedy.extend(permitting.iter().map(|e| e.grant.id.clone()));
         }
-        best.map(|(_, path)| path)
+        best.map(|(_, path)| Path {
+            remedy: remedy.into_iter().collect(),
+            ..path
+        })
     }
 
     /// Every way to have taken in untrusted content and seen the class: one step, or two.

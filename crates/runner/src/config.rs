@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 
 use client::{DataClass, Label};
 use proto::RoleName;
+use toml::Spanned;
 use toml::de::DeTable;
 
 use crate::command::Command;
@@ -78,7 +79,7 @@ impl Config {
     }
 }
 
-fn read(table: &toml::Spanned<DeTable<'_>>, faults: &mut Faults) -> Config {
+fn read(table: &Spanned<DeTable<'_>>, faults: &mut Faults) -> Config {
     let place = "the configuration".to_owned();
     let top = Section::new(table.get_ref(), table.span(), place, KEYS, faults);
     let role = top.text(faults, "role").and_then(|text| {
@@ -92,12 +93,23 @@ fn read(table: &toml::Spanned<DeTable<'_>>, faults: &mut Faults) -> Config {
         .text(faults, "socket")
         .and_then(|text| absolute(&top, faults, "socket", &text));
     let confine = top.word(faults, "confine", CONFINE).unwrap_or_default();
-    let mut folders = Vec::new();
-    for node in top.tables(faults, "folder") {
-        let place = format!("folder {}", folders.len() + 1);
-        if let Some(section) = Section::of(node, place, FOLDER_KEYS, faults) {
-            folders.extend(read_folder(&section, faults));
+    let mut folders: Vec<Folder> = Vec::new();
+    for (at, node) in top.tables(faults, "folder").into_iter().enumerate() {
+        let place = format!("folder {}", at + 1);
+        let Some(section) = Section::of(node, place, FOLDER_KEYS, faults) else {
+            continue;
+        };
+        let Some(folder) = read_folder(&section, faults) else {
+            continue;
+        };
+        if folders.iter().any(|other| other.path == folder.path) {
+            let what = format!("{} is a [[folder]] already", folder.path.display());
+            let span = section
+                .get("path")
+                .map_or(section.span.clone(), Spanned::span);
+            section.fault(faults, &span, what);
         }
+        folders.push(folder);
     }
     let mut commands: Vec<Command> = Vec::new();
     for node in top.tables(faults, "command") {

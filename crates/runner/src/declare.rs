@@ -77,7 +77,9 @@ fn quoted(text: &str) -> String {
 
 /// As it stands between three single quotes, where it can.
 fn quoted_lines(text: &str) -> String {
-    if text.contains("'''") || text.ends_with('\'') {
+    // Of the control characters a literal may hold a tab and a line feed.
+    let odd = |c: char| c.is_control() && c != '\t' && c != '\n';
+    if text.contains("'''") || text.ends_with('\'') || text.contains(odd) {
         quoted(text)
     } else {
         format!("'''\n{text}\n'''")

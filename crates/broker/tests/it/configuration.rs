@@ -209,7 +209,7 @@ fn the_default_configuration_that_is_printed_is_taken() {
     assert_exit(&checked, 0, "");
     let said = String::from_utf8_lossy(&checked.stdout);
     assert!(
-        said.starts_with("ok: 4 roles, 3 tools, 2 grants\n"),
+        said.starts_with("ok: 4 roles, 5 tools, 4 grants\n"),
         "{said}"
     );
     assert!(said.contains("roles are not separated"), "{said}");
