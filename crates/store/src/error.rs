@@ -1,0 +1,59 @@
+//! What can be wrong with a store, in words for whoever is woken by it.
+
+use std::path::PathBuf;
+
+/// Why the store cannot be opened, read or written. Nothing was acknowledged that it does not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A later version has written it.
+    #[error(
+        "{} has layout {found}, and this version knows {known} at most: start the version that wrote it, or a later one",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its layout.
+        found: i64,
+        /// The latest that is known here.
+        known: i64,
+    },
+    /// It is a database of something else.
+    #[error("{} is not a store of rolebroker: configure another state_dir, or move the file away", path.display())]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// What it holds is not what was written.
+    #[error(
+        "{} is damaged or was changed at record {record}: {what}; put a backup back, or move the store's files away, \
+         and every session begins anew at public and trusted",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first record that cannot be trusted.
+        record: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A fault of the broker's own: it skipped a record, or wrote before it had read them all.
+    #[error("{} was to get another record than {record}, which is next: report this", path.display())]
+    OutOfTurn {
+        /// The file.
+        path: PathBuf,
+        /// The number that is next.
+        record: u64,
+    },
+    /// The system or SQLite refused.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Sql {
+        /// The file.
+        path: PathBuf,
+        /// What was to be done.
+        doing: &'static str,
+        /// Why it was not.
+        source: rusqlite::Error,
+    },
+}

@@ -1,0 +1,17 @@
+//! The durable state and the audit record (DESIGN 9): one SQLite database with one append-only table, which is both
+//! what a restart replays and what an auditor reads. Arguments and answers are beside it, where they can be forgotten.
+//!
+//! Nothing here decides. A record is taken as it comes, and given back as it was or not at all.
+
+mod chain;
+mod error;
+mod row;
+mod schema;
+mod store;
+mod writer;
+
+pub use chain::Head;
+pub use error::StoreError;
+pub use row::Keep;
+pub use store::{FILE, Store};
+pub use writer::Writer;

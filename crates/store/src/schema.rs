@@ -1,0 +1,65 @@
+//! The layout, and how an older one becomes it.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// Says in the file's head whose it is: `rolb`.
+pub(crate) const APPLICATION: i64 = 0x726f_6c62;
+/// The latest layout.
+pub(crate) const VERSION: i64 = 1;
+
+/// What leads from each layout to the next, from an empty file on.
+const STEPS: [&str; 1] = ["
+    CREATE TABLE record (
+        id   INTEGER PRIMARY KEY,
+        text TEXT NOT NULL,
+        hash TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE content (
+        id    INTEGER PRIMARY KEY,
+        until INTEGER NOT NULL,
+        text  TEXT NOT NULL
+    ) STRICT;
+"];
+
+/// What a file is.
+pub(crate) enum Found {
+    Ours,
+    Newer(i64),
+    Foreign,
+}
+
+/// Looks whose file it is, and leads it to the latest layout.
+pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
+    let number = |name| sql.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    let empty = sql
+        .query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()))
+        .optional()?
+        .is_none();
+    if application != APPLICATION && !(application == 0 && version == 0 && empty) {
+        return Ok(Found::Foreign);
+    }
+    if version > VERSION {
+        return Ok(Found::Newer(version));
+    }
+    if empty {
+        // Before the first table, or never: so that space can be given back.
+        sql.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    let mode: String = sql.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    debug_assert_eq!(mode, "wal");
+    sql.pragma_update(None, "synchronous", "FULL")?;
+    sql.pragma_update(None, "trusted_schema", false)?;
+    sql.pragma_update(None, "cell_size_check", true)?;
+    let done = usize::try_from(version).unwrap_or_default();
+    if done < STEPS.len() {
+        let transaction = sql.transaction()?;
+        for step in STEPS.iter().skip(done) {
+            transaction.execute_batch(step)?;
+        }
+        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "user_version", VERSION)?;
+        transaction.commit()?;
+    }
+    Ok(Found::Ours)
+}
