@@ -1,30 +1,88 @@
-//! Which records are durable. Without a store a record counts as durable once its batch is
-//! committed, and nothing outlives the process.
+//! Which records are durable. They go to the store's thread once a turn, and it tells how far it has come.
+
+use std::io;
+use std::rc::Rc;
 
 use engine::{Record, RecordId};
+use proto::Timestamp;
+use store::{Keep, Store, Writer};
+use tokio::sync::watch;
 
-/// The records, and up to which they are durable.
+use crate::inbox::{Inbox, Input};
+
+/// The records that are on their way, and up to which they are durable.
 #[derive(Debug, Default)]
 pub struct Durable {
+    waiting: Vec<(RecordId, Record)>,
     appended: Option<RecordId>,
     durable: Option<RecordId>,
+    writer: Option<Writer>,
 }
 
 impl Durable {
-    /// Takes a record; it is durable once a later commit has ended.
-    pub fn append(&mut self, id: RecordId, record: Record) {
-        drop(record);
-        self.appended = Some(id);
+    /// Writes to `store`, all of whose records were read. The inbox hears what has become durable.
+    ///
+    /// # Errors
+    /// There can be no thread.
+    pub fn new(store: Store, inbox: &Rc<Inbox>) -> io::Result<Self> {
+        let head = Some(RecordId(store.head().count));
+        // Only the latest word counts.
+        let (tell, mut told) = watch::channel(Ok(RecordId(0)));
+        let writer = Writer::start(store, move |outcome| {
+            let outcome = outcome.map_err(|error| error.to_string());
+            // Nobody listens any more where the process ends.
+            let _ = tell.send(outcome);
+        })?;
+        let inbox = Rc::clone(inbox);
+        tokio::task::spawn_local(async move {
+            while told.changed().await.is_ok() {
+                let outcome = told.borrow_and_update().clone();
+                inbox.push(Input::Stored(outcome));
+            }
+        });
+        Ok(Self {
+            waiting: Vec::new(),
+            appended: head,
+            durable: head,
+            writer: Some(writer),
+        })
     }
 
-    /// Makes everything durable that was appended, in one go.
-    pub fn commit(&mut self) {
-        self.durable = self.appended;
+    /// Takes a record; it goes to the store with the next [`Durable::commit`].
+    pub fn append(&mut self, id: RecordId, record: Record) {
+        self.appended = Some(id);
+        self.waiting.push((id, record));
+    }
+
+    /// Hands over what was appended, in one go. It does not wait.
+    pub fn commit(&mut self, keep: Keep, now: Timestamp) {
+        if let Some(writer) = &self.writer
+            && !self.waiting.is_empty()
+        {
+            writer.write(std::mem::take(&mut self.waiting), keep, now);
+        }
+    }
+
+    /// Everything up to this record is durable.
+    pub fn stored(&mut self, id: RecordId) {
+        self.durable = self.durable.max(Some(id));
     }
 
     /// Whether a send that depends on `after` may go.
     pub fn covers(&self, after: Option<RecordId>) -> bool {
         after.is_none_or(|after| Some(after) <= self.durable)
+    }
+
+    /// Whether everything that was appended is durable.
+    pub fn is_settled(&self) -> bool {
+        self.appended <= self.durable
+    }
+
+    /// Waits until the store is closed.
+    pub fn end(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            writer.end();
+        }
     }
 }
 
@@ -33,20 +91,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_durable_only_once_it_is_committed() {
+    fn a_record_is_durable_only_once_the_store_says_so() {
         let mut durable = Durable::default();
-        assert!(durable.covers(None));
+        assert!(durable.covers(None) && durable.is_settled());
         assert!(!durable.covers(Some(RecordId(1))));
         durable.append(
             RecordId(1),
             Record::Draining {
-                at: proto::Timestamp::default(),
+                at: Timestamp::default(),
                 by: None,
             },
         );
-        assert!(!durable.covers(Some(RecordId(1))));
-        durable.commit();
-        assert!(durable.covers(Some(RecordId(1))));
+        assert!(!durable.covers(Some(RecordId(1))) && !durable.is_settled());
+        durable.stored(RecordId(1));
+        assert!(durable.covers(Some(RecordId(1))) && durable.is_settled());
         assert!(!durable.covers(Some(RecordId(2))));
     }
 }

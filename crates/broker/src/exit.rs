@@ -50,12 +50,20 @@ pub enum Fault {
     /// The system refused.
     #[error("{0}")]
     Permission(String),
+    /// The store cannot be read or written.
+    #[error("{0}")]
+    Store(String),
     /// Anything else.
     #[error("{0}")]
     Internal(String),
 }
 
 impl Fault {
+    /// The store cannot be had, or cannot be trusted.
+    pub fn of_store(error: &store::StoreError) -> Self {
+        Fault::Store(error.to_string())
+    }
+
     /// A failed system call on a path: a refusal, or else a fault of the configuration that names
     /// the path.
     pub fn of_path(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
@@ -75,6 +83,7 @@ impl Fault {
         match self {
             Fault::Configuration(_) => Exit::Configuration,
             Fault::Permission(_) => Exit::Permission,
+            Fault::Store(_) => Exit::Store,
             Fault::Internal(_) => Exit::Internal,
         }
     }

@@ -46,6 +46,8 @@ impl Drop for UmaskFor {
 pub struct Folders {
     /// Where the sockets are.
     pub runtime: PathBuf,
+    /// Where the store is.
+    pub state: PathBuf,
     _locks: [File; 2],
 }
 
@@ -70,6 +72,7 @@ impl Folders {
         let locks = [lock(&runtime)?, lock(&state)?];
         Ok(Self {
             runtime,
+            state,
             _locks: locks,
         })
     }

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use engine::{ConnId, RequestId};
+use engine::{ConnId, RecordId, RequestId};
 use proto::{DecodeError, Decoded};
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
@@ -41,6 +41,8 @@ pub enum Input {
         /// How many.
         bytes: u64,
     },
+    /// Everything up to this record is durable; or why nothing more will be.
+    Stored(Result<RecordId, String>),
     /// A configuration was loaded, or not.
     Reloaded {
         /// The operator's request, if it was one.

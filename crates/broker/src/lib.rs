@@ -52,6 +52,7 @@ use inbox::Inbox;
 use manager::Manager;
 use reactor::Reactor;
 use sockets::{SocketFile, Supply};
+use store::Store;
 
 /// Runs the command, to its end.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -158,7 +159,8 @@ async fn listen(
         Some(sockets) => (Supply::HandedOver, sockets),
         None => (Supply::Bound(folders.runtime.clone()), BTreeMap::new()),
     };
-    let mut reactor = Reactor::new(loaded, supply, inbox)?;
+    let store = Store::open(&folders.state).map_err(|error| Fault::of_store(&error))?;
+    let mut reactor = Reactor::new(loaded, supply, inbox, store)?;
     for (name, role) in &config.roles {
         let (listener, file) = match handed_over.remove(name) {
             Some(handed) => take_over(role, handed)?,

@@ -92,14 +92,7 @@ mod tests {
 
     fn durable_to(id: u64) -> Durable {
         let mut durable = Durable::default();
-        durable.append(
-            RecordId(id),
-            engine::Record::Draining {
-                at: proto::Timestamp::default(),
-                by: None,
-            },
-        );
-        durable.commit();
+        durable.stored(RecordId(id));
         durable
     }
 

@@ -32,6 +32,7 @@ use crate::reading::{self, Pace, Reading};
 use crate::signals::Signal;
 use crate::sockets::Supply;
 use sending::mark;
+use store::Store;
 
 /// How often one turn may write and tell the engine, before others get theirs.
 const MAX_ROUNDS: usize = 4;
@@ -83,23 +84,34 @@ pub struct Reactor {
 }
 
 impl Reactor {
-    /// A reactor without sockets yet. `supply` is where new ones come from.
+    /// A reactor without sockets yet, in the state that `store` holds. `supply` is where new ones come from.
     ///
     /// # Errors
-    /// There are no random numbers.
-    pub fn new(loaded: Loaded, supply: Supply, inbox: Rc<Inbox>) -> Result<Self, Fault> {
+    /// The store cannot be trusted, what it holds does not fit the configuration, or there are no random numbers.
+    pub fn new(
+        loaded: Loaded,
+        supply: Supply,
+        inbox: Rc<Inbox>,
+        mut store: Store,
+    ) -> Result<Self, Fault> {
         let nonces = Nonces::open()
             .map_err(|error| Fault::Internal(format!("cannot read /dev/urandom: {error}")))?;
         let mut clock = Clock::new();
         let now = clock.now();
         let mut effects = Effects::new();
-        let engine = Engine::restore(loaded.config.clone(), now, [], &mut effects)
+        let engine = store
+            .replay(|records| Engine::restore(loaded.config.clone(), now, records, &mut effects))
+            .map_err(|error| Fault::of_store(&error))?
             .map_err(Fault::Configuration)?;
+        tracing::info!(event = "restored", records = store.head().count);
+        let durable = Durable::new(store, &inbox).map_err(|error| {
+            Fault::Internal(format!("cannot start the store's thread: {error}"))
+        })?;
         let pace = Rc::new(Cell::new(Pace::of(&loaded.config.settings)));
         let lobby = Lobby::new(Rc::clone(&inbox), &loaded.config, loaded.admission.clone());
-        Ok(Self {
+        let mut reactor = Self {
             engine,
-            durable: Durable::default(),
+            durable,
             clock,
             now,
             alarm: Alarm::new(),
@@ -127,7 +139,11 @@ impl Reactor {
             dirty: Vec::new(),
             holding: Vec::new(),
             served: Vec::new(),
-        })
+        };
+        // What lapsed or was interrupted meanwhile.
+        reactor.apply();
+        reactor.commit();
+        Ok(reactor)
     }
 
     /// Opens a role's socket.
@@ -152,8 +168,7 @@ impl Reactor {
                 return exit;
             }
             if let Phase::Ended(exit) = self.phase {
-                self.flush_all().await;
-                return exit;
+                return self.flush_all().await.err().unwrap_or(exit);
             }
             if !self.inbox.is_empty() {
                 tokio::task::yield_now().await;
@@ -210,7 +225,7 @@ impl Reactor {
         }
         self.now = self.clock.now();
         for _ in 0..MAX_ROUNDS {
-            self.durable.commit();
+            self.commit();
             self.release();
             if self.dirty.is_empty() {
                 break;
@@ -255,6 +270,12 @@ impl Reactor {
                     self.tell_written(&conn, bytes);
                     mark(&mut self.dirty, &conn, |marks| &marks.dirty);
                 }
+            }
+            Input::Stored(Ok(id)) => self.durable.stored(id),
+            Input::Stored(Err(why)) => {
+                // What depends on it was not sent, and is not.
+                logs::faults("store_failed", &why);
+                return Err(Exit::Store);
             }
             Input::Reloaded { request, outcome } => self.reloaded(request, outcome),
             Input::Reload(request) => self.reload(Some(request)),

@@ -9,9 +9,11 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Reactor;
 use crate::connection::{Conn, Marks};
+use crate::exit::Exit;
 use crate::inbox::Reason;
 use crate::outbox::Frame;
 use crate::writing::{self, Written};
+use store::Keep;
 
 impl Reactor {
     pub(super) fn send(&mut self, conn: ConnId, frame: Frame) {
@@ -37,6 +39,16 @@ impl Reactor {
                 .set(Some(Instant::now() + self.pace.get().write_timeout));
             mark(&mut self.dirty, conn, |marks| &marks.dirty);
         }
+    }
+
+    /// Hands this turn's records to the store.
+    pub(super) fn commit(&mut self) {
+        let settings = &self.loaded.config.settings;
+        let keep = Keep {
+            answers: settings.answer_ttl,
+            arguments: settings.audit_arguments_ttl,
+        };
+        self.durable.commit(keep, self.now);
     }
 
     /// Frames whose records have become durable may leave.
@@ -104,22 +116,27 @@ impl Reactor {
         }
     }
 
-    /// The last bytes leave, for at most `write_timeout`; nothing is read any more.
-    pub(super) async fn flush_all(&mut self) {
+    /// The last records become durable and the last bytes leave, for at most `write_timeout`; nothing is read any more.
+    pub(super) async fn flush_all(&mut self) -> Result<(), Exit> {
         self.doors.close();
         for conn in self.conns.values() {
             conn.stop_reading();
         }
         let end = Instant::now() + self.pace.get().write_timeout;
-        while !self.conns.values().all(|c| c.outbox.borrow().is_empty()) {
-            if timeout_at(end, self.inbox.filled()).await.is_err() || self.turn().is_err() {
+        while !self.durable.is_settled()
+            || !self.conns.values().all(|c| c.outbox.borrow().is_empty())
+        {
+            if timeout_at(end, self.inbox.filled()).await.is_err() {
                 tracing::warn!(event = "flush_cut_short");
-                return;
+                return Ok(());
             }
+            self.turn()?;
         }
         for conn in self.conns.values() {
             conn.cut();
         }
+        self.durable.end();
+        Ok(())
     }
 }
 
