@@ -25,13 +25,14 @@ const STABLE: [&str; 13] = [
     "detail",
 ];
 /// Of the process around them.
-const PROCESS: [&str; 12] = [
+const PROCESS: [&str; 13] = [
     "address",
     "closed",
     "configuration",
     "conn",
     "count",
     "limit",
+    "records",
     "roles",
     "ruleset",
     "total",

@@ -8,6 +8,7 @@ mod accepting;
 #[cfg(test)]
 mod approving;
 #[cfg(test)]
+mod audit;
 mod bad_input;
 #[cfg(test)]
 mod bad_replies;

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use client::Scope;
 use client::proto::{ApprovalId, Digest, RoleName, SessionId, ToolName};
 
+mod audit;
 mod check;
 mod help;
 mod init;
@@ -14,6 +15,7 @@ mod operator;
 mod units;
 mod why;
 
+pub use audit::{AuditArgs, AuditCommand, DecisionArg, StoreArgs, VerifyArgs};
 pub use check::CheckArgs;
 pub use help::{command, examples};
 pub use init::InitArgs;
@@ -115,6 +117,8 @@ pub enum Command {
     Suggest(SuggestArgs),
     /// Follow what happens: calls, decisions, approvals, operators' changes
     Tail(TailArgs),
+    /// Show what was decided and done, from the record that shows tampering
+    Audit(AuditArgs),
     /// Check a configuration: faults, a reviewer's warnings, and the ways by which data could leak unasked
     Check(CheckArgs),
     /// Show in one screen what the broker does, with real processes in a temporary folder

@@ -5,6 +5,7 @@ pub mod accept;
 pub mod answer;
 pub mod approvals;
 pub mod arguments;
+pub mod audit;
 pub mod call;
 pub mod check;
 pub mod cli;
@@ -68,6 +69,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Explain(args) => why::explain(&place, args).await,
         Command::Suggest(args) => why::suggest(&place, args).await,
         Command::Tail(args) => tail::run(&place, args).await,
+        Command::Audit(args) => audit::run(&place, &args),
         Command::Check(args) => check::run(&place, &args),
         Command::Demo => demo::run(&place).await,
     }

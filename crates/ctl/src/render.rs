@@ -8,6 +8,7 @@ use client::proto::{ControlReply, Timestamp};
 use crate::printable;
 
 mod approval;
+pub(crate) mod audit;
 pub mod check;
 mod grants;
 mod sessions;

@@ -21,8 +21,8 @@ impl Head {
         }
     }
 
-    /// The head once this row was appended.
-    pub(crate) fn and(&self, text: &str) -> Self {
+    /// The head once a record of this text was appended.
+    pub fn and(&self, text: &str) -> Self {
         let mut hash = Sha256::new();
         hash.update(self.hash.as_str());
         hash.update("\n");

@@ -13,5 +13,5 @@ mod writer;
 pub use chain::Head;
 pub use error::StoreError;
 pub use row::Keep;
-pub use store::{FILE, Store};
+pub use store::{Entry, FILE, Store};
 pub use writer::Writer;

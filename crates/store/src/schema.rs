@@ -28,19 +28,34 @@ pub(crate) enum Found {
     Foreign,
 }
 
+fn number(sql: &Connection, name: &str) -> rusqlite::Result<i64> {
+    sql.pragma_query_value(None, name, |row| row.get(0))
+}
+
+/// Looks whose file it is.
+pub(crate) fn look(sql: &Connection) -> rusqlite::Result<Found> {
+    let version = number(sql, "user_version")?;
+    Ok(if number(sql, "application_id")? != APPLICATION {
+        Found::Foreign
+    } else if version > VERSION {
+        Found::Newer(version)
+    } else {
+        Found::Ours
+    })
+}
+
 /// Looks whose file it is, and leads it to the latest layout.
 pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
-    let number = |name| sql.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (application, version) = (number("application_id")?, number("user_version")?);
-    let empty = sql
+    let version = number(sql, "user_version")?;
+    let nothing = sql
         .query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()))
         .optional()?
         .is_none();
-    if application != APPLICATION && !(application == 0 && version == 0 && empty) {
-        return Ok(Found::Foreign);
-    }
-    if version > VERSION {
-        return Ok(Found::Newer(version));
+    let empty = nothing && version == 0 && number(sql, "application_id")? == 0;
+    match look(sql)? {
+        Found::Foreign if empty => {}
+        Found::Ours => {}
+        other => return Ok(other),
     }
     if empty {
         // Before the first table, or never: so that space can be given back.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::{Record, RecordId};
 use proto::{Digest, Timestamp};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OpenFlags, params};
 
 use crate::chain::Head;
 use crate::error::StoreError;
@@ -20,6 +20,15 @@ const BUSY: Duration = Duration::from_secs(5);
 const LOOK: u64 = 20_000;
 /// Pages that are given back to the file system in one go.
 const GIVEN_BACK: u32 = 1_000;
+
+/// A record as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its text in the chain: contents by their hashes.
+    pub text: String,
+    /// What a restart makes of it.
+    pub record: Record,
+}
 
 /// An open store. One at a time has a file: the broker's lock on the state folder sees to that.
 #[derive(Debug)]
@@ -44,6 +53,34 @@ impl Store {
             let found = schema::migrate(&mut sql)?;
             Ok((sql, found))
         })();
+        Self::of(path, opened)
+    }
+
+    /// The end of the chain, as far as it was read or written.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Opens the store in a folder for an auditor, also while a broker writes to it. Nothing is made or changed.
+    ///
+    /// # Errors
+    /// [`StoreError`]: there is none, or it is not one that this version can read.
+    pub fn open_read_only(folder: &Path) -> Result<Self, StoreError> {
+        let path = folder.join(FILE);
+        let opened = (|| {
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let sql = Connection::open_with_flags(&path, flags)?;
+            sql.busy_timeout(BUSY)?;
+            let found = schema::look(&sql)?;
+            Ok((sql, found))
+        })();
+        Self::of(path, opened)
+    }
+
+    fn of(
+        path: PathBuf,
+        opened: rusqlite::Result<(Connection, Found)>,
+    ) -> Result<Self, StoreError> {
         match opened {
             Ok((sql, Found::Ours)) => Ok(Self {
                 path,
@@ -65,11 +102,6 @@ impl Store {
         }
     }
 
-    /// The end of the chain, as far as it was read or written.
-    pub fn head(&self) -> &Head {
-        &self.head
-    }
-
     /// Gives every record to `take`, in order, each checked against the chain before it is given.
     ///
     /// # Errors
@@ -77,6 +109,17 @@ impl Store {
     pub fn replay<T>(
         &mut self,
         take: impl FnOnce(&mut dyn Iterator<Item = Record>) -> T,
+    ) -> Result<T, StoreError> {
+        self.read(|entries| take(&mut entries.map(|entry| entry.record)))
+    }
+
+    /// As [`Store::replay`], with the texts that the chain is made of.
+    ///
+    /// # Errors
+    /// As [`Store::replay`].
+    pub fn read<T>(
+        &mut self,
+        take: impl FnOnce(&mut dyn Iterator<Item = Entry>) -> T,
     ) -> Result<T, StoreError> {
         let mut head = Head::empty();
         let mut wrong = None;
@@ -96,7 +139,8 @@ impl Store {
                     ))
                 });
                 let read = match next {
-                    Ok((id, text, hash, content)) => follow(&mut head, id, &text, &hash, content),
+                    Ok((id, text, hash, content)) => follow(&mut head, id, &text, &hash, content)
+                        .map(|record| Entry { text, record }),
                     Err(error) => Err(error.to_string()),
                 };
                 read.map_err(|what| wrong = Some(what)).ok()

@@ -113,6 +113,14 @@ const EXAMPLES: &[(&str, &str)] = &[
   rolebroker check /etc/rolebroker/rolebroker.toml --above internal --strict",
     ),
     (
+        "audit",
+        "
+  rolebroker audit --session mm-42 --since 2h
+  rolebroker audit --decision deny --json
+  rolebroker audit verify --state-dir /var/lib/rolebroker
+  rolebroker audit export",
+    ),
+    (
         "explain",
         "
   rolebroker explain bot mm-42 7

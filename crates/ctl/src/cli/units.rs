@@ -1,7 +1,9 @@
 //! How single values are typed.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use client::Label;
-use client::proto::{DataClass, json};
+use client::proto::{DataClass, Timestamp, json};
 
 /// `internal`, or `internal,untrusted`. What is not said to be untrusted is trusted.
 pub(super) fn label(text: &str) -> Result<Label, String> {
@@ -24,6 +26,19 @@ pub(super) fn millis(text: &str) -> Result<u64, String> {
         Ok(millis) => Ok(millis),
         Err(_) => Err(RULE.to_owned()),
     }
+}
+
+/// An age, or a date as RFC 3339 has it, whole or its day alone.
+pub(super) fn since(text: &str) -> Result<Timestamp, String> {
+    let age = humantime::parse_duration(text)
+        .ok()
+        .and_then(|age| SystemTime::now().checked_sub(age));
+    let day = || humantime::parse_rfc3339_weak(&format!("{text}T00:00:00Z"));
+    let time = age.or_else(|| humantime::parse_rfc3339_weak(text).or_else(|_| day()).ok());
+    time.and_then(|time| time.duration_since(UNIX_EPOCH).ok())
+        .and_then(|since| u64::try_from(since.as_millis()).ok())
+        .and_then(|millis| Timestamp::from_millis(millis).ok())
+        .ok_or_else(|| "write an age such as 2h, or a date such as 2026-05-01".to_owned())
 }
 
 /// One JSON object, passed on as it was written.

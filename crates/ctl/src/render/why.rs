@@ -116,7 +116,7 @@ pub fn event(event: &EventStatus) -> String {
 const LAST_DATE: u64 = 253_402_300_799_000;
 
 /// What is past the year 9999 as its last second.
-fn at(time: Timestamp) -> String {
+pub(super) fn at(time: Timestamp) -> String {
     let since = Duration::from_millis(time.millis().min(LAST_DATE));
     humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
 }

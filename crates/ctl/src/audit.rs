@@ -1,0 +1,164 @@
+//! `audit`: the record, read from the store itself, so that it can be audited while no daemon runs.
+
+use std::path::{Path, PathBuf};
+
+use nix::unistd::geteuid;
+use serde_json::Value;
+use store::{Entry, FILE, Head, Store};
+
+use crate::cli::{AuditArgs, AuditCommand, DecisionArg, Place, StoreArgs, VerifyArgs};
+use crate::exit::{self, Exit, NotDone};
+use crate::{out, render};
+
+const SYSTEM: &str = "/var/lib/rolebroker";
+
+/// Lists, verifies or exports the record.
+///
+/// # Errors
+/// The store cannot be read, or is not what was written.
+pub fn run(place: &Place, args: &AuditArgs) -> anyhow::Result<Exit> {
+    match &args.what {
+        None => list(place, args),
+        Some(AuditCommand::Verify(verify)) => self::verify(place, verify),
+        Some(AuditCommand::Export(store)) => export(store),
+    }
+}
+
+fn list(place: &Place, args: &AuditArgs) -> anyhow::Result<Exit> {
+    each(&args.store, |entry, _| {
+        let Ok(row) = serde_json::from_str::<Value>(&entry.text) else {
+            return true;
+        };
+        if !is_meant(&row["record"], args) {
+            return true;
+        }
+        let line = if place.json {
+            out::ascii(&entry.text) + "\n"
+        } else {
+            render::audit::line(&row)
+        };
+        out::try_text(&line).is_ok()
+    })?;
+    Ok(exit::DONE)
+}
+
+/// As the chain has them: a shell computes the head from these lines.
+fn export(store: &StoreArgs) -> anyhow::Result<Exit> {
+    each(store, |entry, _| {
+        out::try_text(&format!("{}\n", entry.text)).is_ok()
+    })?;
+    Ok(exit::DONE)
+}
+
+fn verify(place: &Place, args: &VerifyArgs) -> anyhow::Result<Exit> {
+    let mut known: Option<u64> = None;
+    let head = each(&args.store, |_, head| {
+        if args.head.as_ref() == Some(&head.hash) {
+            known = Some(head.count);
+        }
+        true
+    })?;
+    if let Some(missing) = args.head.as_ref().filter(|_| known.is_none()) {
+        return Err(NotDone(format!(
+            "the chain does not have the head {missing}: records were cut off or the chain was written anew; it has {} \
+             records and ends with {}",
+            head.count, head.hash
+        ))
+        .into());
+    }
+    let word = if known.is_some() {
+        "complete"
+    } else {
+        "consistent"
+    };
+    if place.json {
+        let said = serde_json::json!({
+            "status": word, "records": head.count, "head": head.hash.as_str(), "known": known,
+        });
+        out::json(&said.to_string());
+        return Ok(exit::DONE);
+    }
+    out::text(&match known {
+        Some(known) => format!(
+            "complete: the head that was told at record {known} is in it\nrecords  {}\nhead     {}\n",
+            head.count, head.hash
+        ),
+        None => format!(
+            "consistent: whether its end was cut off, only a head that was kept elsewhere tells (--head)\n\
+             records  {}\nhead     {}\n",
+            head.count, head.hash
+        ),
+    });
+    Ok(exit::DONE)
+}
+
+/// Goes over all records until `take` has enough; the head that was reached, once all of it was checked.
+fn each(args: &StoreArgs, mut take: impl FnMut(&Entry, &Head) -> bool) -> anyhow::Result<Head> {
+    let folder = args.state_dir.clone().unwrap_or_else(usual);
+    let mut store = open(&folder)?;
+    let mut head = Head::empty();
+    let mut enough = false;
+    store
+        .read(|entries| {
+            for entry in entries {
+                head = head.and(&entry.text);
+                if !enough {
+                    enough = !take(&entry, &head);
+                }
+            }
+        })
+        .map_err(|error| NotDone(error.to_string()))?;
+    Ok(head)
+}
+
+fn open(folder: &Path) -> anyhow::Result<Store> {
+    let file = folder.join(FILE);
+    if let Err(error) = std::fs::File::open(&file) {
+        let what = format!(
+            "{}: {error}; name the daemon's state_dir with --state-dir, as a user who may read it",
+            file.display()
+        );
+        return Err(NotDone(what).into());
+    }
+    Ok(Store::open_read_only(folder).map_err(|error| NotDone(error.to_string()))?)
+}
+
+/// Where the daemon has it: the machine's, or an ordinary user's own.
+fn usual() -> PathBuf {
+    let system = PathBuf::from(SYSTEM);
+    if geteuid().is_root() {
+        return system;
+    }
+    let stated = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let own = stated("XDG_STATE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(PathBuf::from(stated("HOME")?).join(".local/state")));
+    own.map(|state| state.join("rolebroker"))
+        .filter(|own| own.join(FILE).exists())
+        .unwrap_or(system)
+}
+
+fn is_meant(record: &Value, args: &AuditArgs) -> bool {
+    let is =
+        |wanted: Option<&str>, found: &Value| wanted.is_none_or(|it| found.as_str() == Some(it));
+    let (role, session, _) = render::audit::whose(record);
+    is(args.role.as_ref().map(|it| it.as_str()), role)
+        && is(args.session.as_ref().map(|it| it.as_str()), session)
+        && is(
+            args.tool.as_ref().map(|it| it.as_str()),
+            render::audit::tool(record),
+        )
+        && args.decision.is_none_or(|it| Some(it) == decision(record))
+        && args
+            .since
+            .is_none_or(|since| render::audit::at(record) >= since)
+}
+
+fn decision(record: &Value) -> Option<DecisionArg> {
+    match record["record"].as_str()? {
+        "dispatched" => Some(DecisionArg::Permit),
+        "asked" => Some(DecisionArg::Ask),
+        "denied" => Some(DecisionArg::Deny),
+        _ => None,
+    }
+}
