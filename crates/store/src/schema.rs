@@ -1,5 +1,6 @@
 //! The layout, and how an older one becomes it.
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _};
 
 /// Says in the file's head whose it is: `rolb`.
@@ -30,6 +31,8 @@ pub(crate) enum Found {
 
 /// Looks whose file it is, and leads it to the latest layout.
 pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
+    // What is refused is not touched: nothing of another's -wal is moved into its file.
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let number = |name| sql.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
     let empty = sql
@@ -42,6 +45,7 @@ pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
     if version > VERSION {
         return Ok(Found::Newer(version));
     }
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     if empty {
         // Before the first table, or never: so that space can be given back.
         sql.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -50,6 +54,8 @@ pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
     debug_assert_eq!(mode, "wal");
     sql.pragma_update(None, "synchronous", "FULL")?;
     sql.pragma_update(None, "trusted_schema", false)?;
+    // What is forgotten is overwritten.
+    sql.pragma_update(None, "secure_delete", true)?;
     sql.pragma_update(None, "cell_size_check", true)?;
     let done = usize::try_from(version).unwrap_or_default();
     if done < STEPS.len() {
