@@ -70,7 +70,8 @@ impl Store {
         &self.head
     }
 
-    /// Gives every record to `take`, in order, each checked against the chain before it is given.
+    /// Gives every record to `take`, in order, each checked against the chain before it is given. What it does not
+    /// take is checked too.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] at the first that is not what was written: what was taken before it must not be used.
@@ -102,7 +103,9 @@ impl Store {
                 read.map_err(|what| wrong = Some(what)).ok()
             })
             .fuse();
-            Ok(take(&mut records))
+            let taken = take(&mut records);
+            records.for_each(drop);
+            Ok(taken)
         })();
         let taken = taken.map_err(|source| self.failed("read", source))?;
         if let Some(what) = wrong {
@@ -169,14 +172,15 @@ impl Store {
     }
 
     fn try_forget(&self, from: u64, to: u64, now: Timestamp) -> rusqlite::Result<()> {
-        let gone = self.sql.execute(
+        self.sql.execute(
             "DELETE FROM content WHERE id > ? AND id <= ? AND until < ?",
             params![from, to, now.millis()],
         )?;
-        if gone > 0 {
-            let vacuum = format!("PRAGMA incremental_vacuum({GIVEN_BACK})");
-            self.sql.execute_batch(&vacuum)?;
-        }
+        // Each step gives one page back.
+        let vacuum = format!("PRAGMA incremental_vacuum({GIVEN_BACK})");
+        let mut vacuum = self.sql.prepare(&vacuum)?;
+        let mut pages = vacuum.query([])?;
+        while pages.next()?.is_some() {}
         Ok(())
     }
 
