@@ -20,6 +20,9 @@ const STEPS: [&str; 1] = ["
         until INTEGER NOT NULL,
         text  TEXT NOT NULL
     ) STRICT;
+    -- Contents until before then may be gone.
+    CREATE TABLE forgotten (before INTEGER NOT NULL) STRICT;
+    INSERT INTO forgotten VALUES (0);
 "];
 
 /// What a file is.
