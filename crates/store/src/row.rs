@@ -21,8 +21,17 @@ pub struct Keep {
 struct Row {
     id: u64,
     record: Record,
-    /// What was taken out of the record: its hash.
-    content: Option<Digest>,
+    /// What was taken out of the record.
+    content: Option<Beside>,
+}
+
+/// What the chain knows of a content.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Beside {
+    hash: Digest,
+    /// It is not gone before.
+    until: Timestamp,
 }
 
 /// What is forgotten one day.
@@ -46,16 +55,25 @@ pub(crate) fn split(
     let row = Row {
         id,
         record,
-        content: content.as_ref().map(|content| chain::digest(&content.text)),
+        content: content.as_ref().map(|content| Beside {
+            hash: chain::digest(&content.text),
+            until: content.until,
+        }),
     };
     Ok((serde_json::to_string(&row)?, content))
 }
 
-/// The record again. An answer whose content is gone is read as its end: nothing runs again for it.
+/// The record again. Contents whose time was over before `forgotten` may be gone; an answer without its content is
+/// read as its end: nothing runs again for it.
 ///
 /// # Errors
 /// In words: why it is not what was written.
-pub(crate) fn join(id: u64, text: &str, content: Option<String>) -> Result<Record, String> {
+pub(crate) fn join(
+    id: u64,
+    text: &str,
+    content: Option<String>,
+    forgotten: Timestamp,
+) -> Result<Record, String> {
     let mut row: Row =
         serde_json::from_str(text).map_err(|error| format!("it is no record: {error}"))?;
     if row.id != id {
@@ -64,14 +82,15 @@ pub(crate) fn join(id: u64, text: &str, content: Option<String>) -> Result<Recor
     let place = content_of(&mut row.record);
     match (place, row.content, content) {
         (None, None, None) => Ok(row.record),
-        (Some(place), Some(digest), Some(content)) => {
-            if chain::digest(&content) != digest {
+        (Some(place), Some(beside), Some(content)) => {
+            if chain::digest(&content) != beside.hash {
                 return Err("its content is another one".to_owned());
             }
             *place = content;
             Ok(row.record)
         }
-        (Some(_), Some(_), None) => Ok(without(row.record)),
+        (Some(_), Some(beside), None) if beside.until < forgotten => Ok(without(row.record)),
+        (Some(_), Some(_), None) => Err("its content is gone before its time".to_owned()),
         _ => Err("its content does not belong to it".to_owned()),
     }
 }

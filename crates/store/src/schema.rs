@@ -1,5 +1,6 @@
 //! The layout, and how an older one becomes it.
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension as _};
 
 /// Says in the file's head whose it is: `rolb`.
@@ -19,6 +20,9 @@ const STEPS: [&str; 1] = ["
         until INTEGER NOT NULL,
         text  TEXT NOT NULL
     ) STRICT;
+    -- Contents until before then may be gone.
+    CREATE TABLE forgotten (before INTEGER NOT NULL) STRICT;
+    INSERT INTO forgotten VALUES (0);
 "];
 
 /// What a file is.
@@ -46,6 +50,8 @@ pub(crate) fn look(sql: &Connection) -> rusqlite::Result<Found> {
 
 /// Looks whose file it is, and leads it to the latest layout.
 pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
+    // What is refused is not touched: nothing of another's -wal is moved into its file.
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     let version = number(sql, "user_version")?;
     let nothing = sql
         .query_row("SELECT 1 FROM sqlite_schema LIMIT 1", [], |_| Ok(()))
@@ -57,6 +63,7 @@ pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
         Found::Ours => {}
         other => return Ok(other),
     }
+    sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     if empty {
         // Before the first table, or never: so that space can be given back.
         sql.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
@@ -65,6 +72,8 @@ pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
     debug_assert_eq!(mode, "wal");
     sql.pragma_update(None, "synchronous", "FULL")?;
     sql.pragma_update(None, "trusted_schema", false)?;
+    // What is forgotten is overwritten.
+    sql.pragma_update(None, "secure_delete", true)?;
     sql.pragma_update(None, "cell_size_check", true)?;
     let done = usize::try_from(version).unwrap_or_default();
     if done < STEPS.len() {

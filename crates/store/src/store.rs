@@ -102,7 +102,8 @@ impl Store {
         }
     }
 
-    /// Gives every record to `take`, in order, each checked against the chain before it is given.
+    /// Gives every record to `take`, in order, each checked against the chain before it is given. What it does not
+    /// take is checked too.
     ///
     /// # Errors
     /// [`StoreError::Damaged`] at the first that is not what was written: what was taken before it must not be used.
@@ -124,6 +125,9 @@ impl Store {
         let mut head = Head::empty();
         let mut wrong = None;
         let taken = (|| {
+            // All of it as of one moment: a broker may write and forget meanwhile.
+            let _moment = self.sql.unchecked_transaction()?;
+            let forgotten = self.forgotten()?;
             let mut statement = self.sql.prepare(
                 "SELECT record.id, record.text, hash, content.text \
                  FROM record LEFT JOIN content ON content.id = record.id ORDER BY record.id",
@@ -139,14 +143,21 @@ impl Store {
                     ))
                 });
                 let read = match next {
-                    Ok((id, text, hash, content)) => follow(&mut head, id, &text, &hash, content)
-                        .map(|record| Entry { text, record }),
+                    Ok((id, text, hash, content)) => {
+                        follow(&mut head, id, &text, &hash, content, forgotten)
+                            .map(|record| Entry { text, record })
+                    }
                     Err(error) => Err(error.to_string()),
                 };
                 read.map_err(|what| wrong = Some(what)).ok()
             })
             .fuse();
-            Ok(take(&mut records))
+            let taken = take(&mut records);
+            records.for_each(drop);
+            if wrong.is_none() && self.content_after(head.count)? {
+                wrong = Some("its content is there, and the record is not".to_owned());
+            }
+            Ok(taken)
         })();
         let taken = taken.map_err(|source| self.failed("read", source))?;
         if let Some(what) = wrong {
@@ -158,6 +169,23 @@ impl Store {
         }
         self.head = head;
         Ok(taken)
+    }
+
+    fn forgotten(&self) -> rusqlite::Result<Timestamp> {
+        let before = self
+            .sql
+            .query_row("SELECT before FROM forgotten", [], |row| {
+                row.get::<_, u64>(0)
+            })?;
+        Ok(Timestamp::default().plus(before))
+    }
+
+    fn content_after(&self, id: u64) -> rusqlite::Result<bool> {
+        self.sql.query_row(
+            "SELECT EXISTS (SELECT 1 FROM content WHERE id > ?)",
+            [id],
+            |row| row.get(0),
+        )
     }
 
     /// Appends records, all of them or none, and returns once they are durable.
@@ -212,15 +240,24 @@ impl Store {
             .map_err(|source| self.failed("write", source))
     }
 
-    fn try_forget(&self, from: u64, to: u64, now: Timestamp) -> rusqlite::Result<()> {
-        let gone = self.sql.execute(
+    fn try_forget(&mut self, from: u64, to: u64, now: Timestamp) -> rusqlite::Result<()> {
+        let transaction = self.sql.transaction()?;
+        let gone = transaction.execute(
             "DELETE FROM content WHERE id > ? AND id <= ? AND until < ?",
             params![from, to, now.millis()],
         )?;
         if gone > 0 {
-            let vacuum = format!("PRAGMA incremental_vacuum({GIVEN_BACK})");
-            self.sql.execute_batch(&vacuum)?;
+            transaction.execute(
+                "UPDATE forgotten SET before = max(before, ?)",
+                [now.millis()],
+            )?;
         }
+        transaction.commit()?;
+        // Each step gives one page back.
+        let vacuum = format!("PRAGMA incremental_vacuum({GIVEN_BACK})");
+        let mut vacuum = self.sql.prepare(&vacuum)?;
+        let mut pages = vacuum.query([])?;
+        while pages.next()?.is_some() {}
         Ok(())
     }
 
@@ -240,6 +277,7 @@ fn follow(
     text: &str,
     hash: &str,
     content: Option<String>,
+    forgotten: Timestamp,
 ) -> Result<Record, String> {
     let next = head.and(text);
     if id != next.count {
@@ -248,7 +286,7 @@ fn follow(
     if Digest::new(hash).as_ref() != Ok(&next.hash) {
         return Err("its hash does not follow from its text and the hash before it".to_owned());
     }
-    let record = row::join(id, text, content)?;
+    let record = row::join(id, text, content, forgotten)?;
     *head = next;
     Ok(record)
 }

@@ -74,13 +74,13 @@ fn write_all(
         };
         if let Some(Batch {
             mut records,
-            keep,
+            mut keep,
             now: at,
         }) = batch
         {
             now = at;
             for more in waiting.try_iter() {
-                now = more.now;
+                (now, keep) = (more.now, more.keep);
                 records.extend(more.records);
             }
             match store.append(records, keep) {

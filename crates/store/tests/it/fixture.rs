@@ -1,0 +1,303 @@
+//! A store in a folder of its own, and records to fill it with.
+
+use std::path::{Path, PathBuf};
+
+use engine::{By, CallKey, Record, RecordId, SessionKey};
+use proto::{
+    Answer, ApprovalRequest, AskingGrant, CallId, Content, DataClass, DenyReason, Digest, Effects,
+    Label, Outcome, Raise, Scope, Timestamp, ToolSpec,
+};
+use rusqlite::Connection;
+use store::{FILE, Head, Keep, Store, StoreError};
+use tempfile::TempDir;
+
+/// A hundred seconds for answers, a thousand for arguments.
+pub(crate) const KEEP: Keep = Keep {
+    answers: 100_000,
+    arguments: 1_000_000,
+};
+
+pub(crate) fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+pub(crate) fn database(folder: &Path) -> PathBuf {
+    folder.join(FILE)
+}
+
+/// Another way into the file.
+pub(crate) fn beside(folder: &Path) -> Connection {
+    Connection::open(database(folder)).unwrap()
+}
+
+pub(crate) fn numbered(from: u64, records: Vec<Record>) -> Vec<(RecordId, Record)> {
+    (from..).map(RecordId).zip(records).collect()
+}
+
+/// A store that holds these.
+pub(crate) fn filled(folder: &Path, records: &[Record]) -> Store {
+    let mut store = Store::open(folder).unwrap();
+    store.append(numbered(1, records.to_vec()), KEEP).unwrap();
+    store
+}
+
+/// What a newly opened store gives, and the head after it.
+pub(crate) fn replayed(folder: &Path) -> Result<(Vec<Record>, Head), StoreError> {
+    let mut store = Store::open(folder)?;
+    let records = store.replay(|records| records.collect())?;
+    Ok((records, store.head().clone()))
+}
+
+/// The records of a store that cannot be damaged.
+pub(crate) fn sound(folder: &Path) -> Vec<Record> {
+    replayed(folder).unwrap().0
+}
+
+pub(crate) fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis).unwrap()
+}
+
+pub(crate) fn digest(byte: u8) -> Digest {
+    Digest::from_bytes([byte; 32])
+}
+
+pub(crate) fn session() -> SessionKey {
+    SessionKey {
+        role: "bot".try_into().unwrap(),
+        session: "work".try_into().unwrap(),
+    }
+}
+
+pub(crate) fn call(call: u64) -> CallKey {
+    CallKey {
+        session: session(),
+        call: CallId(call),
+    }
+}
+
+fn by() -> By {
+    By {
+        role: "people".try_into().unwrap(),
+        uid: 1000,
+    }
+}
+
+/// A person is asked at `created` about this; nobody can answer after `expires`.
+pub(crate) fn asked(number: u64, arguments: &str, created: u64, expires: u64) -> Record {
+    Record::Asked {
+        request: ApprovalRequest {
+            approval: format!("a-{number}").as_str().try_into().unwrap(),
+            role: "bot".try_into().unwrap(),
+            session: "work".try_into().unwrap(),
+            call: CallId(number),
+            tool: "mail.send".try_into().unwrap(),
+            arguments: arguments.to_owned(),
+            label: Label::TOP,
+            raised_by: vec![Raise {
+                call: CallId(1),
+                tool: "web.get".try_into().unwrap(),
+                label: Label::TOP,
+            }],
+            grants: vec![AskingGrant {
+                grant: "mail".try_into().unwrap(),
+                why: "it leaves the house".to_owned(),
+                pointers: vec!["/to".to_owned()],
+            }],
+            scopes: vec![Scope::Once, Scope::Session],
+            quorum: 2,
+            digest: digest(1),
+            created: at(created),
+            expires: at(expires),
+        },
+        fingerprint: digest(2),
+        runner: "files".try_into().unwrap(),
+        definition: digest(3),
+        effects: Effects::Once,
+        grants: vec![digest(4)],
+        asked: vec!["people".try_into().unwrap()],
+    }
+}
+
+pub(crate) fn answered(number: u64, msg: &str, when: u64) -> Record {
+    Record::Answered {
+        at: at(when),
+        call: call(number),
+        fingerprint: digest(5),
+        tool: "web.get".try_into().unwrap(),
+        msg: msg.to_owned(),
+        label: Label::BOTTOM,
+    }
+}
+
+pub(crate) fn evicted(number: u64, when: u64) -> Record {
+    Record::Evicted {
+        at: at(when),
+        call: call(number),
+    }
+}
+
+pub(crate) fn late(number: u64, when: u64) -> Record {
+    Record::Late {
+        at: at(when),
+        call: call(number),
+        status: "result".to_owned(),
+    }
+}
+
+/// Four kinds in turn, those with contents at 2, 4, 6 and so on; the contents from none to several pages.
+pub(crate) fn many(count: u64) -> Vec<Record> {
+    let content = |number: u64| {
+        let length = [0, 40, 700, 9_000][usize::try_from(number / 2 % 4).unwrap()];
+        format!("{number} ").repeat(length / 4)
+    };
+    let record = |number| match number % 4 {
+        1 => late(number, number),
+        2 => asked(number, &content(number), number, number + 10),
+        3 => Record::Draining {
+            at: at(number),
+            by: None,
+        },
+        _ => answered(number, &content(number), number),
+    };
+    (1..=count).map(record).collect()
+}
+
+/// One of each kind.
+pub(crate) fn each() -> Vec<Record> {
+    let runner = || "files".try_into().unwrap();
+    let role = || "bot".try_into().unwrap();
+    let grant = || "mail".try_into().unwrap();
+    let approval = || "a-4".try_into().unwrap();
+    let tool = || "mail.send".try_into().unwrap();
+    let reason = || "\u{0}\"\\\n\u{1f600} \u{2028}".to_owned();
+    vec![
+        Record::Opened {
+            at: at(1),
+            session: session(),
+            owner: u32::MAX,
+        },
+        Record::Raised {
+            at: at(2),
+            session: session(),
+            label: Label::TOP,
+            seen: Label::BOTTOM,
+            call: Some(CallId(u64::MAX)),
+            tool: Some(tool()),
+        },
+        Record::Denied {
+            at: at(3),
+            call: call(3),
+            tool: tool(),
+            fingerprint: digest(1),
+            reason: DenyReason::TaintTooHigh,
+            grant: Some(grant()),
+        },
+        asked(4, "{\"to\":\"\u{0}\u{e9}\u{1f600}\"}", 4, 14),
+        Record::Voted {
+            at: at(5),
+            approval: approval(),
+            by: by(),
+            answer: Answer::Approve,
+            scope: Scope::Session,
+            comment: reason(),
+        },
+        Record::Settled {
+            at: at(6),
+            approval: approval(),
+            outcome: Outcome::Approved,
+            by: "people".to_owned(),
+            comment: String::new(),
+        },
+        Record::Standing {
+            at: at(7),
+            approval: approval(),
+            session: session(),
+            tool: tool(),
+            runner: runner(),
+            definition: digest(3),
+            grants: vec![(grant(), digest(4))],
+            pins: vec![
+                ("/to".to_owned(), Some("\"x\"".to_owned())),
+                (String::new(), None),
+            ],
+            label: Label::TOP,
+            uses: u64::MAX,
+            expires: Timestamp::MAX,
+            by: by(),
+            reason: reason(),
+        },
+        Record::Dispatched {
+            at: at(8),
+            call: call(4),
+            fingerprint: digest(2),
+            tool: tool(),
+            effects: Effects::Once,
+            grant: grant(),
+            spend: vec![grant()],
+            approval: Some(approval()),
+        },
+        answered(4, "{\"text\":\"\u{0}\u{e9}\u{1f600}\"}", 9),
+        answered(5, "", 10),
+        late(6, 11),
+        evicted(7, 12),
+        Record::Joined {
+            at: at(13),
+            role: role(),
+            from: "work".try_into().unwrap(),
+            into: "rest".try_into().unwrap(),
+            close: true,
+            by: by(),
+        },
+        Record::Closed {
+            at: at(14),
+            session: session(),
+            by: Some(by()),
+        },
+        Record::Lowered {
+            at: at(15),
+            role: role(),
+            session: "*".to_owned(),
+            label: Label::BOTTOM,
+            by: by(),
+            reason: reason(),
+        },
+        Record::Granted {
+            at: at(16),
+            grant: grant(),
+            toml: "id = \"mail\"\n".to_owned(),
+            by: by(),
+            reason: reason(),
+        },
+        Record::Revoked {
+            at: at(17),
+            grant: grant(),
+            by: by(),
+            reason: reason(),
+        },
+        Record::Pinned {
+            at: at(18),
+            runner: runner(),
+            spec: ToolSpec {
+                name: tool(),
+                description: reason(),
+                input_schema: "{}".to_owned(),
+                class: DataClass::Secret,
+                untrusted: true,
+                effects: Effects::Idempotent,
+                egress: true,
+                content: Content::Mcp,
+            },
+            by: None,
+            reason: String::new(),
+        },
+        Record::Configured {
+            at: at(19),
+            ruleset: digest(9),
+            by: None,
+        },
+        Record::Draining {
+            at: at(20),
+            by: Some(by()),
+        },
+    ]
+}

@@ -1,0 +1,11 @@
+//! What the store promises, on real files: what was written is given back as it was, or not at all.
+
+#![cfg(test)]
+
+mod damage;
+mod fixture;
+mod forgetting;
+mod refusing;
+mod replaying;
+mod tampering;
+mod writing;
