@@ -1,6 +1,7 @@
 //! The record, as an auditor reads it: whole, in order, and not to be changed unseen.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
@@ -139,8 +140,10 @@ fn what_was_cut_off_shows_against_a_head_that_was_kept_elsewhere() {
     assert!(whole.starts_with("complete"), "{whole}");
     let sqlite =
         rusqlite::Connection::open(daemon.place.path().join("state").join("rolebroker.db"));
-    let cut = format!("DELETE FROM record WHERE id >= {records}");
-    sqlite.expect("opens").execute(&cut, []).expect("cuts");
+    let cut = format!(
+        "DELETE FROM record WHERE id >= {records}; DELETE FROM content WHERE id >= {records}"
+    );
+    sqlite.expect("opens").execute_batch(&cut).expect("cuts");
     verified(&daemon);
     let said = audit(&daemon, &["verify", "--head", &head], 1);
     assert!(said.contains("cut off"), "{said}");
@@ -159,4 +162,36 @@ fn who_may_not_read_the_store_is_told_what_to_name() {
         "{said}"
     );
     drop(daemon);
+}
+
+#[test]
+fn a_backup_that_is_put_back_has_every_label_and_answer_of_its_moment() {
+    let mut daemon = audited();
+    let copy = daemon.place.path().join("copy.db");
+    let name = copy.to_str().expect("text").to_owned();
+    let backup = |code| {
+        let mut command = Command::new(program("rolebroker"));
+        command.args(["backup", &name]);
+        command
+            .arg("--state-dir")
+            .arg(daemon.place.path().join("state"));
+        finished(&mut command, code)
+    };
+    let said = String::from_utf8(backup(0).stdout).expect("text");
+    assert!(said.contains(&verified(&daemon).1), "{said}");
+    let mode = fs::metadata(&copy).expect("there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    backup(1);
+    daemon.signal(Signal::SIGKILL);
+    daemon.end();
+    let state = daemon.place.path().join("state");
+    for file in ["rolebroker.db", "rolebroker.db-wal", "rolebroker.db-shm"] {
+        let _ = fs::remove_file(state.join(file));
+    }
+    fs::rename(&copy, state.join("rolebroker.db")).expect("puts it back");
+    daemon.restart();
+    let again = daemon
+        .connect("bot")
+        .called("s", 1, "order", r#"{"what":"canary"}"#);
+    assert_eq!(again["content"], "the content");
 }

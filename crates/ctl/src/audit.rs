@@ -1,6 +1,6 @@
 //! `audit`: the record, read from the store itself, so that it can be audited while no daemon runs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::unistd::geteuid;
 use serde_json::Value;
@@ -94,8 +94,7 @@ fn verify(place: &Place, args: &VerifyArgs) -> anyhow::Result<Exit> {
 
 /// Goes over all records until `take` has enough; the head that was reached, once all of it was checked.
 fn each(args: &StoreArgs, mut take: impl FnMut(&Entry, &Head) -> bool) -> anyhow::Result<Head> {
-    let folder = args.state_dir.clone().unwrap_or_else(usual);
-    let mut store = open(&folder)?;
+    let mut store = open(args)?;
     let mut head = Head::empty();
     let mut enough = false;
     store
@@ -111,7 +110,12 @@ fn each(args: &StoreArgs, mut take: impl FnMut(&Entry, &Head) -> bool) -> anyhow
     Ok(head)
 }
 
-fn open(folder: &Path) -> anyhow::Result<Store> {
+/// The store that is meant, for reading.
+///
+/// # Errors
+/// There is none, or this user may not read it.
+pub(crate) fn open(args: &StoreArgs) -> anyhow::Result<Store> {
+    let folder = args.state_dir.clone().unwrap_or_else(usual);
     let file = folder.join(FILE);
     if let Err(error) = std::fs::File::open(&file) {
         let what = format!(
@@ -120,7 +124,7 @@ fn open(folder: &Path) -> anyhow::Result<Store> {
         );
         return Err(NotDone(what).into());
     }
-    Ok(Store::open_read_only(folder).map_err(|error| NotDone(error.to_string()))?)
+    Ok(Store::open_read_only(&folder).map_err(|error| NotDone(error.to_string()))?)
 }
 
 /// Where the daemon has it: the machine's, or an ordinary user's own.

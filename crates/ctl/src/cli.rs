@@ -15,7 +15,7 @@ mod operator;
 mod units;
 mod why;
 
-pub use audit::{AuditArgs, AuditCommand, DecisionArg, StoreArgs, VerifyArgs};
+pub use audit::{AuditArgs, AuditCommand, BackupArgs, DecisionArg, StoreArgs, VerifyArgs};
 pub use check::CheckArgs;
 pub use help::{command, examples};
 pub use init::InitArgs;
@@ -119,6 +119,8 @@ pub enum Command {
     Tail(TailArgs),
     /// Show what was decided and done, from the record that shows tampering
     Audit(AuditArgs),
+    /// Copy the state into a file, also while the daemon runs
+    Backup(BackupArgs),
     /// Check a configuration: faults, a reviewer's warnings, and the ways by which data could leak unasked
     Check(CheckArgs),
     /// Show in one screen what the broker does, with real processes in a temporary folder

@@ -6,6 +6,7 @@ pub mod answer;
 pub mod approvals;
 pub mod arguments;
 pub mod audit;
+pub mod backup;
 pub mod call;
 pub mod check;
 pub mod cli;
@@ -70,6 +71,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Suggest(args) => why::suggest(&place, args).await,
         Command::Tail(args) => tail::run(&place, args).await,
         Command::Audit(args) => audit::run(&place, &args),
+        Command::Backup(args) => backup::run(&place, &args),
         Command::Check(args) => check::run(&place, &args),
         Command::Demo => demo::run(&place).await,
     }

@@ -66,7 +66,15 @@ impl Store {
     /// # Errors
     /// [`StoreError`]: there is none, or it is not one that this version can read.
     pub fn open_read_only(folder: &Path) -> Result<Self, StoreError> {
-        let path = folder.join(FILE);
+        Self::open_file_read_only(&folder.join(FILE))
+    }
+
+    /// As [`Store::open_read_only`], by the file's own name: a copy has another one.
+    ///
+    /// # Errors
+    /// As [`Store::open_read_only`].
+    pub fn open_file_read_only(file: &Path) -> Result<Self, StoreError> {
+        let path = file.to_owned();
         let opened = (|| {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             let sql = Connection::open_with_flags(&path, flags)?;
@@ -75,6 +83,17 @@ impl Store {
             Ok((sql, found))
         })();
         Self::of(path, opened)
+    }
+
+    /// Copies the store as it is at this moment into an empty file, also while a broker writes to it.
+    ///
+    /// # Errors
+    /// [`StoreError`]: what is in the file then is no copy.
+    pub fn copy_into(&self, file: &str) -> Result<(), StoreError> {
+        self.sql
+            .execute("VACUUM INTO ?", [file])
+            .map(drop)
+            .map_err(|source| self.failed("copy", source))
     }
 
     fn of(

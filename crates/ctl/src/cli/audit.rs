@@ -65,6 +65,21 @@ pub struct VerifyArgs {
     pub head: Option<Digest>,
 }
 
+/// `backup`.
+///
+/// One file, readable by its owner alone, as the store is at this moment; the daemon goes on meanwhile. To put it
+/// back: stop the daemon, remove rolebroker.db and what is named after it in the state_dir, put the copy there as
+/// rolebroker.db with the daemon's user as its owner, start. Labels are then what they were at the copy: close the
+/// sessions that have seen more since.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// Where the store is.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The file to make; it must not exist
+    pub file: PathBuf,
+}
+
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DecisionArg {

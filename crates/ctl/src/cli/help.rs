@@ -121,6 +121,11 @@ const EXAMPLES: &[(&str, &str)] = &[
   rolebroker audit export",
     ),
     (
+        "backup",
+        "
+  rolebroker backup /var/backups/rolebroker.db",
+    ),
+    (
         "explain",
         "
   rolebroker explain bot mm-42 7
