@@ -142,11 +142,12 @@ fn space_is_given_back() {
 fn what_is_forgotten_is_no_longer_in_the_file() {
     let folder = folder();
     let records = [
-        answered(1, "kept", 500_000),
+        answered(1, "kept", 5_000_000),
         answered(2, "the word is xyzzy", 5),
+        asked(3, "the word is xyzzy", 5, 10),
     ];
     let mut store = filled(folder.path(), &records);
-    store.forget(at(6 + KEEP.answers)).unwrap();
+    store.forget(at(6 + KEEP.arguments)).unwrap();
     drop(store);
     let bytes = std::fs::read(database(folder.path())).unwrap();
     assert!(!bytes.windows(5).any(|window| window == b"xyzzy"));
