@@ -277,6 +277,13 @@ impl Store {
         let mut vacuum = self.sql.prepare(&vacuum)?;
         let mut pages = vacuum.query([])?;
         while pages.next()?.is_some() {}
+        if gone > 0 {
+            // Nor is it in -wal, unless somebody reads there just now: the next time, then.
+            self.sql.busy_timeout(Duration::ZERO)?;
+            self.sql
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            self.sql.busy_timeout(BUSY)?;
+        }
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{KEEP, at, beside, evicted, folder, many, numbered, replayed, sound};
 
-const ROUNDS: u64 = 400;
+const ROUNDS: u64 = 200;
 
 /// Xorshift: which numbers come follows from the seed.
 struct Numbers(u64);

@@ -142,12 +142,39 @@ fn space_is_given_back() {
 fn what_is_forgotten_is_no_longer_in_the_file() {
     let folder = folder();
     let records = [
-        answered(1, "kept", 500_000),
+        answered(1, "kept", 5_000_000),
         answered(2, "the word is xyzzy", 5),
+        asked(3, "the word is xyzzy", 5, 10),
     ];
     let mut store = filled(folder.path(), &records);
+    store.forget(at(6 + KEEP.arguments)).unwrap();
+    for file in std::fs::read_dir(folder.path()).unwrap() {
+        let path = file.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap();
+        let found = bytes.windows(5).any(|window| window == b"xyzzy");
+        assert!(!found, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_reader_does_not_stop_what_is_forgotten() {
+    let folder = folder();
+    let mut store = filled(folder.path(), &[answered(1, "answer", 5)]);
+    let reader = beside(folder.path());
+    reader.execute_batch("BEGIN; SELECT * FROM record").unwrap();
+    store.forget(at(6 + KEEP.answers)).unwrap();
+    assert_eq!(sound(folder.path()), [evicted(1, 5)]);
+}
+
+#[test]
+fn what_was_forgotten_stays_so_when_the_clock_goes_back() {
+    let folder = folder();
+    let mut store = filled(folder.path(), &[answered(1, "answer", 500)]);
+    store.forget(at(501 + KEEP.answers)).unwrap();
+    store
+        .append(numbered(2, vec![answered(2, "answer", 5)]), KEEP)
+        .unwrap();
     store.forget(at(6 + KEEP.answers)).unwrap();
     drop(store);
-    let bytes = std::fs::read(database(folder.path())).unwrap();
-    assert!(!bytes.windows(5).any(|window| window == b"xyzzy"));
+    assert_eq!(sound(folder.path()), [evicted(1, 500), evicted(2, 5)]);
 }

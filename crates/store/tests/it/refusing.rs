@@ -5,7 +5,7 @@ use std::path::Path;
 use rusqlite::Connection;
 use store::{Store, StoreError};
 
-use crate::fixture::{beside, database, filled, folder, many};
+use crate::fixture::{beside, database, filled, folder, many, sound};
 
 /// Every file in a folder and what is in it, SQLite's shared memory aside.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -28,12 +28,11 @@ fn refused(folder: &Path) -> StoreError {
 }
 
 /// As a process leaves the files that was killed: what was written last is in `-wal`.
-fn killed(folder: &Path, sql: &Connection) -> tempfile::TempDir {
+fn killed(folder: &Path, _open: &Connection) -> tempfile::TempDir {
     let left = crate::fixture::folder();
     let wal = |folder: &Path| folder.join(format!("{}-wal", store::FILE));
     std::fs::copy(database(folder), database(left.path())).unwrap();
     std::fs::copy(wal(folder), wal(left.path())).unwrap();
-    assert!(sql.is_autocommit());
     left
 }
 
@@ -115,7 +114,18 @@ fn an_empty_file_is_a_new_store() {
     let folder = folder();
     std::fs::write(database(folder.path()), "").unwrap();
     filled(folder.path(), &many(3));
-    assert_eq!(crate::fixture::sound(folder.path()), many(3));
+    assert_eq!(sound(folder.path()), many(3));
+}
+
+#[test]
+fn a_store_that_was_not_made_to_its_end_is_a_new_one() {
+    let folder = folder();
+    beside(folder.path())
+        .execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL")
+        .unwrap();
+    assert!(database(folder.path()).metadata().unwrap().len() > 0);
+    filled(folder.path(), &many(3));
+    assert_eq!(sound(folder.path()), many(3));
 }
 
 #[test]

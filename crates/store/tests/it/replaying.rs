@@ -2,7 +2,7 @@
 
 use store::{Store, StoreError};
 
-use crate::fixture::{KEEP, each, filled, folder, late, many, numbered, replayed, sound};
+use crate::fixture::{KEEP, beside, each, filled, folder, late, many, numbered, replayed, sound};
 
 #[test]
 fn every_kind_of_record_is_replayed_as_it_was() {
@@ -85,7 +85,7 @@ fn of_a_batch_that_is_refused_nothing_is_written() {
 fn of_a_batch_that_fails_nothing_is_written() {
     let folder = folder();
     let mut store = filled(folder.path(), &many(10));
-    crate::fixture::beside(folder.path())
+    beside(folder.path())
         .execute_batch(
             "CREATE TRIGGER full BEFORE INSERT ON record WHEN NEW.id = 13 \
              BEGIN SELECT RAISE(ABORT, 'full'); END",

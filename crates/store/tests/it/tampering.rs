@@ -16,19 +16,19 @@ fn found(sql: &str) -> u64 {
 }
 
 #[test]
-fn a_changed_text() {
+fn a_changed_text_is_found() {
     let sql = "UPDATE record SET text = replace(text, 'result', 'failed') WHERE id = 5";
     assert_eq!(found(sql), 5);
 }
 
 #[test]
-fn a_changed_hash() {
+fn a_changed_hash_is_found() {
     let sql = "UPDATE record SET hash = (SELECT hash FROM record WHERE id = 4) WHERE id = 5";
     assert_eq!(found(sql), 5);
 }
 
 #[test]
-fn a_hash_that_is_none() {
+fn a_hash_that_is_none_is_found() {
     assert_eq!(
         found("UPDATE record SET hash = upper(hash) WHERE id = 5"),
         5
@@ -36,31 +36,31 @@ fn a_hash_that_is_none() {
 }
 
 #[test]
-fn a_row_that_is_gone() {
+fn a_row_that_is_gone_is_found() {
     assert_eq!(found("DELETE FROM record WHERE id = 5"), 5);
 }
 
 #[test]
-fn the_first_row_gone() {
+fn a_first_row_that_is_gone_is_found() {
     assert_eq!(found("DELETE FROM record WHERE id = 1"), 1);
 }
 
 #[test]
-fn a_row_gone_and_the_gap_closed() {
+fn a_row_gone_and_the_gap_closed_is_found() {
     let sql = "DELETE FROM content WHERE id = 5; DELETE FROM record WHERE id = 5; \
                UPDATE record SET id = id - 1 WHERE id > 5";
     assert_eq!(found(sql), 5);
 }
 
 #[test]
-fn two_rows_swapped() {
+fn two_rows_swapped_are_found() {
     let sql = "UPDATE record SET id = 100 WHERE id = 5; UPDATE record SET id = 5 WHERE id = 9; \
                UPDATE record SET id = 9 WHERE id = 100";
     assert_eq!(found(sql), 5);
 }
 
 #[test]
-fn two_texts_and_hashes_swapped() {
+fn two_texts_and_hashes_swapped_are_found() {
     let sql = "CREATE TABLE was AS SELECT * FROM record; \
                UPDATE record SET (text, hash) = (SELECT text, hash FROM was WHERE was.id = 14 - record.id) \
                WHERE id IN (5, 9); DROP TABLE was";
@@ -68,14 +68,14 @@ fn two_texts_and_hashes_swapped() {
 }
 
 #[test]
-fn an_inserted_row() {
+fn an_inserted_row_is_found() {
     let sql = "UPDATE record SET id = -id - 1 WHERE id >= 5; UPDATE record SET id = -id WHERE id < 0; \
                INSERT INTO record SELECT 5, text, hash FROM record WHERE id = 1";
     assert_eq!(found(sql), 5);
 }
 
 #[test]
-fn a_row_before_the_first() {
+fn a_row_before_the_first_is_found() {
     assert_eq!(
         found("INSERT INTO record SELECT -1, text, hash FROM record WHERE id = 1"),
         1
@@ -83,7 +83,7 @@ fn a_row_before_the_first() {
 }
 
 #[test]
-fn a_row_after_the_last() {
+fn a_row_after_the_last_is_found() {
     assert_eq!(
         found("INSERT INTO record SELECT 11, text, hash FROM record WHERE id = 10"),
         11
@@ -91,7 +91,7 @@ fn a_row_after_the_last() {
 }
 
 #[test]
-fn a_changed_content() {
+fn a_changed_content_is_found() {
     assert_eq!(
         found("UPDATE content SET text = text || '.' WHERE id = 4"),
         4
@@ -99,30 +99,30 @@ fn a_changed_content() {
 }
 
 #[test]
-fn a_content_moved_to_a_record_that_has_none() {
+fn a_content_moved_to_a_record_that_has_none_is_found() {
     let sql = "UPDATE content SET id = 5 WHERE id = 6; \
                INSERT INTO content SELECT 6, until, text FROM content WHERE id = 5";
     assert_eq!(found(sql), 5);
 }
 
 #[test]
-fn a_content_moved_to_another_content_s_record() {
+fn a_content_moved_to_another_content_s_record_is_found() {
     let sql = "UPDATE content SET text = (SELECT text FROM content WHERE id = 6) WHERE id = 8";
     assert_eq!(found(sql), 8);
 }
 
 #[test]
-fn a_content_gone_before_its_time() {
+fn a_content_gone_before_its_time_is_found() {
     assert_eq!(found("DELETE FROM content WHERE id = 4"), 4);
 }
 
 #[test]
-fn the_arguments_of_a_pending_approval_gone() {
+fn arguments_gone_before_their_time_are_found() {
     assert_eq!(found("DELETE FROM content WHERE id = 6"), 6);
 }
 
 #[test]
-fn a_content_of_no_record() {
+fn a_content_of_no_record_is_found() {
     assert_eq!(found("INSERT INTO content VALUES (11, 5, '')"), 11);
 }
 
