@@ -1,32 +1,13 @@
 //! Frames that are good but for some values or bytes, thousands of them in no order, at every socket. `RB_FUZZ_SEED` repeats a run.
 
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Place, envelope, result};
+use crate::harness::{Chance, Place, envelope, result, seed_of};
 
 const CONNECTIONS: usize = 400;
 const FRAMES: usize = 25;
-
-/// A generator of splitmix64; its seed is printed when a test fails.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        let end = u64::try_from(end.max(1)).expect("64 bits");
-        usize::try_from(self.next() % end).expect("below a usize")
-    }
-}
 
 /// What every kind of peer says, as kind and body.
 fn good() -> Vec<(&'static str, Value)> {
@@ -135,12 +116,7 @@ fn scratch(frame: &mut Vec<u8>, chance: &mut Chance) {
 
 #[test]
 fn no_bytes_from_any_peer_end_the_daemon_or_anothers_calls() {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let nanos = now.expect("after 1970").subsec_nanos();
-    let seed = std::env::var("RB_FUZZ_SEED").ok();
-    let seed = seed.map_or(u64::from(nanos), |seed| seed.parse().expect("a number"));
-    eprintln!("repeat with RB_FUZZ_SEED={seed}");
-    let mut chance = Chance(seed);
+    let mut chance = Chance::new(seed_of("RB_FUZZ_SEED"));
     let daemon = Place::new().start();
     let _echo = daemon.echo();
     let mut other = daemon.connect("other");

@@ -17,6 +17,8 @@ mod calls;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod fuzz;

@@ -92,6 +92,13 @@ impl Daemon {
         Pid::from_raw(i32::try_from(self.child.id()).expect("a pid"))
     }
 
+    /// Ends it as a power cut would, but for what the kernel holds.
+    #[track_caller]
+    pub(crate) fn crash(&mut self) {
+        self.signal(Signal::SIGKILL);
+        self.end();
+    }
+
     /// Waits until it ends by itself.
     #[track_caller]
     pub(crate) fn end(&mut self) -> ExitStatus {

@@ -1,6 +1,7 @@
 //! What the tests share: a place with a configuration, the daemon in it, peers on its sockets, and other
 //! programs.
 
+mod chance;
 mod daemon;
 mod log;
 mod peer;
@@ -8,6 +9,7 @@ mod place;
 mod programs;
 mod terminal;
 
+pub(crate) use chance::{Chance, seed_of};
 pub(crate) use daemon::Daemon;
 pub(crate) use log::Log;
 pub(crate) use peer::{EchoRunner, Peer, envelope, result};
