@@ -65,22 +65,24 @@ fn a_writer_with_nothing_to_write_tells_nothing() {
     assert!(write(folder.path(), 0).recv().is_err());
 }
 
-/// What is told of three batches where the second cannot be written.
+/// What is told of three batches where the second cannot be written, and the third could.
 fn failing(folder: &Path) -> Vec<Result<RecordId, StoreError>> {
     let store = filled(folder, &many(10));
-    beside(folder)
-        .execute_batch(
-            "CREATE TRIGGER full BEFORE INSERT ON record WHEN NEW.id = 12 \
-             BEGIN SELECT RAISE(ABORT, 'full'); END",
-        )
-        .unwrap();
+    let sql = beside(folder);
+    sql.execute_batch(
+        "CREATE TRIGGER full BEFORE INSERT ON record WHEN NEW.id = 12 \
+         BEGIN SELECT RAISE(ABORT, 'full'); END",
+    )
+    .unwrap();
     let (writer, told) = writer(store);
-    let mut records = numbered(1, many(13)).split_off(10).into_iter();
-    let mut hand = || writer.write(vec![records.next().unwrap()], KEEP, at(1));
-    hand();
+    let records = numbered(1, many(12));
+    let hand = |id: usize| writer.write(vec![records[id - 1].clone()], KEEP, at(1));
+    hand(11);
     let mut said = vec![told.recv().unwrap()];
-    hand();
-    hand();
+    hand(12);
+    said.push(told.recv().unwrap());
+    sql.execute_batch("DROP TRIGGER full").unwrap();
+    hand(12);
     writer.end();
     said.extend(told);
     said
