@@ -25,12 +25,13 @@ const STABLE: [&str; 13] = [
     "detail",
 ];
 /// Of the process around them.
-const PROCESS: [&str; 13] = [
+const PROCESS: [&str; 14] = [
     "address",
     "closed",
     "configuration",
     "conn",
     "count",
+    "head",
     "limit",
     "records",
     "roles",

@@ -3,8 +3,9 @@
 
 use std::cell::RefCell;
 
-use engine::{ConnId, RecordId, RequestId};
+use engine::{ConnId, RequestId};
 use proto::{DecodeError, Decoded};
+use store::Head;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 
@@ -41,8 +42,8 @@ pub enum Input {
         /// How many.
         bytes: u64,
     },
-    /// Everything up to this record is durable; or why nothing more will be.
-    Stored(Result<RecordId, String>),
+    /// Everything up to this head is durable; or why nothing more will be.
+    Stored(Result<Head, String>),
     /// A configuration was loaded, or not.
     Reloaded {
         /// The operator's request, if it was one.

@@ -26,6 +26,7 @@ pub mod durable;
 pub mod exit;
 pub mod folders;
 pub mod handed_over;
+pub mod heads;
 pub mod inbox;
 pub mod lobby;
 pub mod logs;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use engine::{Record, RecordId};
 use proto::Timestamp;
 
+use crate::chain::Head;
 use crate::error::StoreError;
 use crate::row::Keep;
 use crate::store::Store;
@@ -30,13 +31,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts it. `told` hears the last record that is durable, after each transaction; or why none will be any more.
+    /// Starts it. `told` hears up to where all is durable, after each transaction; or why none will be any more.
     ///
     /// # Errors
     /// There can be no thread.
     pub fn start(
         store: Store,
-        told: impl FnMut(Result<RecordId, StoreError>) + Send + 'static,
+        told: impl FnMut(Result<Head, StoreError>) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (queue, waiting) = mpsc::channel();
         let thread = std::thread::Builder::new()
@@ -62,9 +63,10 @@ impl Writer {
 fn write_all(
     mut store: Store,
     waiting: &Receiver<Batch>,
-    mut told: impl FnMut(Result<RecordId, StoreError>),
+    mut told: impl FnMut(Result<Head, StoreError>),
 ) {
     let mut now = Timestamp::default();
+    let mut heard = Instant::now();
     let mut looked = Instant::now();
     loop {
         let batch = match waiting.recv_timeout(FORGET_EVERY) {
@@ -79,20 +81,25 @@ fn write_all(
         }) = batch
         {
             now = at;
+            heard = Instant::now();
             for more in waiting.try_iter() {
                 (now, keep) = (more.now, more.keep);
                 records.extend(more.records);
             }
             match store.append(records, keep) {
-                Ok(()) => told(Ok(RecordId(store.head().count))),
+                Ok(()) => told(Ok(store.head().clone())),
                 Err(error) => return told(Err(error)),
             }
         }
         if looked.elapsed() >= FORGET_EVERY {
             looked = Instant::now();
-            if let Err(error) = store.forget(now) {
+            if let Err(error) = store.forget(now.plus(millis(heard.elapsed()))) {
                 return told(Err(error));
             }
         }
     }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

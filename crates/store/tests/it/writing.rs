@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 
 use engine::RecordId;
-use store::{Keep, Store, StoreError, Writer};
+use store::{Head, Keep, Store, StoreError, Writer};
 
 use crate::fixture::{KEEP, answered, at, beside, filled, folder, many, numbered, sound};
 
-type Told = Receiver<Result<RecordId, StoreError>>;
+type Told = Receiver<Result<Head, StoreError>>;
 
 fn writer(store: Store) -> (Writer, Told) {
     let (tell, told) = mpsc::channel();
@@ -38,7 +38,7 @@ fn what_is_told_grows_up_to_the_last() {
     let folder = folder();
     let told: Vec<_> = write(folder.path(), 300)
         .iter()
-        .map(|said| said.unwrap().0)
+        .map(|said| said.unwrap().count)
         .collect();
     assert!(told.is_sorted_by(|one, next| one < next), "{told:?}");
     assert_eq!(told.last(), Some(&300));
@@ -50,7 +50,7 @@ fn what_is_told_is_durable() {
     let (writer, told) = writer(Store::open(folder.path()).unwrap());
     for (id, record) in numbered(1, many(20)) {
         writer.write(vec![(id, record)], KEEP, at(1));
-        let RecordId(told) = told.recv().unwrap().unwrap();
+        let told = told.recv().unwrap().unwrap().count;
         let there: u64 = beside(folder.path())
             .query_row("SELECT max(id) FROM record", [], |row| row.get(0))
             .unwrap();
@@ -66,7 +66,7 @@ fn a_writer_with_nothing_to_write_tells_nothing() {
 }
 
 /// What is told of three batches where the second cannot be written, and the third could.
-fn failing(folder: &Path) -> Vec<Result<RecordId, StoreError>> {
+fn failing(folder: &Path) -> Vec<Result<Head, StoreError>> {
     let store = filled(folder, &many(10));
     let sql = beside(folder);
     sql.execute_batch(
@@ -93,7 +93,7 @@ fn a_failure_is_told_once_and_nothing_after_it() {
     let folder = folder();
     let said = failing(folder.path());
     assert!(
-        matches!(said[..], [Ok(RecordId(11)), Err(StoreError::Sql { .. })]),
+        matches!(said[..], [Ok(Head { count: 11, .. }), Err(StoreError::Sql { .. })]),
         "{said:?}"
     );
 }
