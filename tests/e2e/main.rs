@@ -34,6 +34,8 @@ mod insight;
 #[cfg(test)]
 mod installing;
 #[cfg(test)]
+mod lasting;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod offers;
