@@ -49,15 +49,10 @@ fn frame(peer: &Peer) -> Vec<u8> {
 }
 
 #[track_caller]
-fn operates(daemon: &Daemon, op: &Value) -> Value {
-    let mut admin = daemon.connect("admin");
-    let id = admin.ask("control", op);
-    admin.ends(id)
-}
-
-#[track_caller]
 fn done(daemon: &Daemon, op: &Value) {
-    assert_eq!(operates(daemon, op), json!({"op": "done"}));
+    let mut admin = daemon.join("admin");
+    let id = admin.ask("control", op);
+    assert_eq!(admin.ends(id), json!({"op": "done"}));
 }
 
 /// An answer to what an approver is asked next.
@@ -163,8 +158,8 @@ fn a_pending_approval_is_announced_again_with_what_is_left_of_its_time() {
         again(&mut daemon, how);
         let mut runner = daemon.join("files");
         let mut boss = daemon.join("boss");
-        let id = boss.ask("list_approvals", &json!({"settled": false}));
-        assert_eq!(boss.ends(id)["pending"], json!([before]));
+        let list = printed(&daemon, "boss", &["approvals"], 0);
+        assert_eq!(list["pending"][0], before, "{list}");
         let mut agent = daemon.connect("bot");
         let id = agent.call("ask-1", 1, "order", TEA);
         let pending = agent.answer(id)["msg"]["body"].clone();
@@ -195,9 +190,7 @@ fn an_approval_whose_time_ran_out_meanwhile_is_expired() {
         let denied = json!({"status": "denied", "reason": "approval_expired"});
         let mut agent = daemon.connect("bot");
         assert_eq!(agent.called("ask-1", 1, "order", TEA), denied);
-        let mut boss = daemon.join("boss");
-        let id = boss.ask("list_approvals", &json!({"settled": true}));
-        let list = boss.ends(id);
+        let list = printed(&daemon, "boss", &["approvals", "--settled"], 0);
         assert_eq!(list["pending"], json!([]));
         assert_eq!(list["settled"][0]["approval"], asked["approval"], "{list}");
         assert_eq!(list["settled"][0]["outcome"], "expired", "{list}");
@@ -240,10 +233,12 @@ fn a_standing_approval_and_its_remaining_uses_survive() {
         runner.result(request, "ordered");
         agent.ends(id);
         runs(&mut agent, &mut runner, ("std", 2, "order"));
-        let session = json!({"op": "session", "role": "bot", "session": "std"});
-        let before = operates(&daemon, &session)["standing"].clone();
+        let standing = |daemon: &Daemon| {
+            printed(daemon, "admin", &["session", "bot", "std"], 0)["standing"].clone()
+        };
+        let before = standing(&daemon);
         again(&mut daemon, how);
-        assert_eq!(operates(&daemon, &session)["standing"], before);
+        assert_eq!(standing(&daemon), before);
         let left = before[0]["uses_left"].as_u64().expect("uses");
         assert!((1..3).contains(&left), "{before}");
         let mut runner = daemon.join("files");
@@ -301,9 +296,9 @@ fn a_grant_of_run_time_its_spent_uses_and_a_revoke_survive() {
         );
         let revoke = json!({"op": "revoke", "grant": "goes", "reason": "moved"});
         done(&daemon, &revoke);
-        let before = operates(&daemon, &json!({"op": "grants"}));
+        let before = printed(&daemon, "admin", &["grants"], 0);
         again(&mut daemon, how);
-        assert_eq!(operates(&daemon, &json!({"op": "grants"})), before);
+        assert_eq!(printed(&daemon, "admin", &["grants"], 0), before);
         let mut runner = daemon.join("files");
         let mut agent = daemon.connect("bot");
         let no_grant = json!({"status": "denied", "reason": "no_grant"});
