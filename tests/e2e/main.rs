@@ -66,6 +66,8 @@ mod service;
 #[cfg(test)]
 mod slow;
 #[cfg(test)]
+mod store_failures;
+#[cfg(test)]
 mod systemd;
 #[cfg(test)]
 mod uids;

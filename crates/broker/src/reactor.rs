@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{ConnId, Effect, Effects, Engine, Event, Peer, RequestId};
+use engine::{ConnId, Effect, Effects, Engine, Event, Peer, RecordId, RequestId};
 use proto::Timestamp;
 use tokio::time::Instant;
 
@@ -87,7 +87,7 @@ impl Reactor {
     /// A reactor without sockets yet, in the state that `store` holds. `supply` is where new ones come from.
     ///
     /// # Errors
-    /// The store cannot be trusted, what it holds does not fit the configuration, or there are no random numbers.
+    /// The store cannot be trusted or written, what it holds does not fit the configuration, or there are no random numbers.
     pub fn new(
         loaded: Loaded,
         supply: Supply,
@@ -104,9 +104,7 @@ impl Reactor {
             .map_err(|error| Fault::of_store(&error))?
             .map_err(Fault::Configuration)?;
         tracing::info!(event = "restored", records = store.head().count);
-        let durable = Durable::new(store, &inbox).map_err(|error| {
-            Fault::Internal(format!("cannot start the store's thread: {error}"))
-        })?;
+        let durable = Durable::after(RecordId(store.head().count));
         let pace = Rc::new(Cell::new(Pace::of(&loaded.config.settings)));
         let lobby = Lobby::new(Rc::clone(&inbox), &loaded.config, loaded.admission.clone());
         let mut reactor = Self {
@@ -142,7 +140,8 @@ impl Reactor {
         };
         // What lapsed or was interrupted meanwhile.
         reactor.apply();
-        reactor.commit();
+        let keep = reactor.keep();
+        reactor.durable.begin(store, keep, &reactor.inbox)?;
         Ok(reactor)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::{Record, RecordId};
 use proto::{Digest, Timestamp};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, params};
 
 use crate::chain::Head;
 use crate::error::StoreError;
@@ -80,6 +80,7 @@ impl Store {
     ) -> Result<T, StoreError> {
         let mut head = Head::empty();
         let mut wrong = None;
+        let mut refused = None;
         let taken = (|| {
             let mut statement = self.sql.prepare(
                 "SELECT record.id, record.text, hash, content.text \
@@ -97,7 +98,11 @@ impl Store {
                 });
                 let read = match next {
                     Ok((id, text, hash, content)) => follow(&mut head, id, &text, &hash, content),
-                    Err(error) => Err(error.to_string()),
+                    Err(error) if is_damage(&error) => Err(error.to_string()),
+                    Err(error) => {
+                        refused = Some(error);
+                        return None;
+                    }
                 };
                 read.map_err(|what| wrong = Some(what)).ok()
             })
@@ -105,6 +110,9 @@ impl Store {
             Ok(take(&mut records))
         })();
         let taken = taken.map_err(|source| self.failed("read", source))?;
+        if let Some(source) = refused {
+            return Err(self.failed("read", source));
+        }
         if let Some(what) = wrong {
             return Err(StoreError::Damaged {
                 path: self.path.clone(),
@@ -187,6 +195,14 @@ impl Store {
             source,
         }
     }
+}
+
+/// Whether what was read is wrong, and not the reading.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        None | Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 /// The record of a row, if it is the one that follows.
