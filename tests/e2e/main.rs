@@ -37,6 +37,8 @@ mod insight;
 #[cfg(test)]
 mod installing;
 #[cfg(test)]
+mod lasting;
+#[cfg(test)]
 mod logs;
 #[cfg(test)]
 mod offers;
@@ -66,6 +68,8 @@ mod sdk;
 mod service;
 #[cfg(test)]
 mod slow;
+#[cfg(test)]
+mod store_failures;
 #[cfg(test)]
 mod systemd;
 #[cfg(test)]

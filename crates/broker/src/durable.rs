@@ -1,6 +1,5 @@
 //! Which records are durable. They go to the store's thread once a turn, and it tells how far it has come.
 
-use std::io;
 use std::rc::Rc;
 
 use engine::{Record, RecordId};
@@ -8,6 +7,7 @@ use proto::Timestamp;
 use store::{Keep, Store, Writer};
 use tokio::sync::watch;
 
+use crate::exit::Fault;
 use crate::inbox::{Inbox, Input};
 
 /// The records that are on their way, and up to which they are durable.
@@ -20,19 +20,35 @@ pub struct Durable {
 }
 
 impl Durable {
-    /// Writes to `store`, all of whose records were read. The inbox hears what has become durable.
+    /// Nothing is on its way, and everything up to `head` is durable.
+    pub fn after(head: RecordId) -> Self {
+        Self {
+            appended: Some(head),
+            durable: Some(head),
+            ..Self::default()
+        }
+    }
+
+    /// Writes what was appended so far to `store`, all of whose records were read, before it returns: a broker that
+    /// cannot write does not start. From then on the store's thread writes, and the inbox hears what has become
+    /// durable.
     ///
     /// # Errors
-    /// There can be no thread.
-    pub fn new(store: Store, inbox: &Rc<Inbox>) -> io::Result<Self> {
-        let head = Some(RecordId(store.head().count));
+    /// It cannot be written, or there can be no thread.
+    pub fn begin(&mut self, mut store: Store, keep: Keep, inbox: &Rc<Inbox>) -> Result<(), Fault> {
+        store
+            .append(std::mem::take(&mut self.waiting), keep)
+            .map_err(|error| Fault::of_store(&error))?;
+        self.durable = self.appended;
         // Only the latest word counts.
-        let (tell, mut told) = watch::channel(Ok(RecordId(0)));
+        let (tell, mut told) = watch::channel(Ok(store.head().clone()));
         let writer = Writer::start(store, move |outcome| {
             let outcome = outcome.map_err(|error| error.to_string());
             // Nobody listens any more where the process ends.
             let _ = tell.send(outcome);
-        })?;
+        });
+        let failed = |error| Fault::Internal(format!("cannot start the store's thread: {error}"));
+        self.writer = Some(writer.map_err(failed)?);
         let inbox = Rc::clone(inbox);
         tokio::task::spawn_local(async move {
             while told.changed().await.is_ok() {
@@ -40,12 +56,7 @@ impl Durable {
                 inbox.push(Input::Stored(outcome));
             }
         });
-        Ok(Self {
-            waiting: Vec::new(),
-            appended: head,
-            durable: head,
-            writer: Some(writer),
-        })
+        Ok(())
     }
 
     /// Takes a record; it goes to the store with the next [`Durable::commit`].

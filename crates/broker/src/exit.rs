@@ -64,17 +64,19 @@ impl Fault {
         Fault::Store(error.to_string())
     }
 
-    /// A failed system call on a path: a refusal, or else a fault of the configuration that names
-    /// the path.
+    /// A failed system call on a path: a refusal, a disk without room, or else a fault of the
+    /// configuration that names the path.
     pub fn of_path(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         let text = format!("{doing} {}: {error}", path.display());
-        if matches!(
-            error.kind(),
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
-        ) {
-            Fault::Permission(text)
-        } else {
-            Fault::Configuration(text)
+        match error.kind() {
+            ErrorKind::PermissionDenied => Fault::Permission(text),
+            ErrorKind::ReadOnlyFilesystem => Fault::Permission(format!(
+                "{text}: mount it for writing, or configure another folder"
+            )),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                Fault::Store(format!("{text}: make room there"))
+            }
+            _ => Fault::Configuration(text),
         }
     }
 

@@ -18,9 +18,13 @@ pub struct Heads {
 }
 
 impl Heads {
-    /// The head that a start finds is told at once.
-    pub fn new(head: Head) -> Self {
-        tell(&head);
+    /// The one that a start finds is told at once.
+    pub fn restored(head: Head) -> Self {
+        tracing::info!(
+            event = "restored",
+            records = head.count,
+            head = head.hash.as_str()
+        );
         Self {
             told: head.count,
             head,
@@ -50,17 +54,13 @@ impl Heads {
     pub fn last(&mut self) {
         if self.head.count > self.told {
             self.told = self.head.count;
-            tell(&self.head);
+            tracing::info!(
+                event = "record_head",
+                records = self.told,
+                head = self.head.hash.as_str()
+            );
         }
     }
-}
-
-fn tell(head: &Head) {
-    tracing::info!(
-        event = "record_head",
-        records = head.count,
-        head = head.hash.as_str()
-    );
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_head_that_has_grown_is_due_once_a_minute() {
-        let mut heads = Heads::new(Head::empty());
+        let mut heads = Heads::restored(Head::empty());
         assert!(heads.due().is_none());
         heads.grown(Head::empty().and("1"));
         let due = heads.due().expect("it has grown");

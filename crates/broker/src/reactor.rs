@@ -10,7 +10,7 @@ use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
-use engine::{ConnId, Effect, Effects, Engine, Event, Peer, RequestId};
+use engine::{ConnId, Effect, Effects, Engine, Event, Peer, RecordId, RequestId};
 use proto::Timestamp;
 use tokio::time::Instant;
 
@@ -22,6 +22,7 @@ use crate::decoding::Pool;
 use crate::doors::Doors;
 use crate::durable::Durable;
 use crate::exit::{Exit, Fault};
+use crate::heads::Heads;
 use crate::inbox::{Accepted, Inbox, Input, Reason};
 use crate::lobby::Lobby;
 use crate::logs;
@@ -55,6 +56,7 @@ enum Phase {
 pub struct Reactor {
     engine: Engine,
     durable: Durable,
+    heads: Heads,
     clock: Clock,
     /// The turn's time.
     now: Timestamp,
@@ -87,7 +89,7 @@ impl Reactor {
     /// A reactor without sockets yet, in the state that `store` holds. `supply` is where new ones come from.
     ///
     /// # Errors
-    /// The store cannot be trusted, what it holds does not fit the configuration, or there are no random numbers.
+    /// The store cannot be trusted or written, what it holds does not fit the configuration, or there are no random numbers.
     pub fn new(
         loaded: Loaded,
         supply: Supply,
@@ -103,15 +105,14 @@ impl Reactor {
             .replay(|records| Engine::restore(loaded.config.clone(), now, records, &mut effects))
             .map_err(|error| Fault::of_store(&error))?
             .map_err(Fault::Configuration)?;
-        tracing::info!(event = "restored", records = store.head().count);
-        let durable = Durable::new(store, &inbox).map_err(|error| {
-            Fault::Internal(format!("cannot start the store's thread: {error}"))
-        })?;
+        let heads = Heads::restored(store.head().clone());
+        let durable = Durable::after(RecordId(store.head().count));
         let pace = Rc::new(Cell::new(Pace::of(&loaded.config.settings)));
         let lobby = Lobby::new(Rc::clone(&inbox), &loaded.config, loaded.admission.clone());
         let mut reactor = Self {
             engine,
             durable,
+            heads,
             clock,
             now,
             alarm: Alarm::new(),
@@ -142,7 +143,8 @@ impl Reactor {
         };
         // What lapsed or was interrupted meanwhile.
         reactor.apply();
-        reactor.commit();
+        let keep = reactor.keep();
+        reactor.durable.begin(store, keep, &reactor.inbox)?;
         Ok(reactor)
     }
 
@@ -187,7 +189,9 @@ impl Reactor {
             Phase::Running | Phase::Ended(_) => None,
         };
         let tell = self.manager.due(Instant::now());
-        self.alarm.set(due.into_iter().chain(end).chain(tell).min());
+        let head = self.heads.due();
+        let all = [due, end, tell, head];
+        self.alarm.set(all.into_iter().flatten().min());
         tokio::select! {
             biased;
             () = self.inbox.filled() => {}
@@ -242,6 +246,7 @@ impl Reactor {
             tracing::warn!(event = "drain_overdue");
             self.phase = Phase::Ended(Exit::Done);
         }
+        self.heads.turn(Instant::now());
         self.tell();
         Ok(())
     }
@@ -271,7 +276,10 @@ impl Reactor {
                     mark(&mut self.dirty, &conn, |marks| &marks.dirty);
                 }
             }
-            Input::Stored(Ok(id)) => self.durable.stored(id),
+            Input::Stored(Ok(head)) => {
+                self.durable.stored(RecordId(head.count));
+                self.heads.grown(head);
+            }
             Input::Stored(Err(why)) => {
                 // What depends on it was not sent, and is not.
                 logs::faults("store_failed", &why);

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rusqlite::{Error, ErrorCode};
+
 /// Why the store cannot be opened, read or written. Nothing was acknowledged that it does not hold.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -47,13 +49,36 @@ pub enum StoreError {
         record: u64,
     },
     /// The system or SQLite refused.
-    #[error("cannot {doing} {}: {source}", path.display())]
+    #[error("cannot {doing} {}: {source}; {}", path.display(), next(source))]
     Sql {
         /// The file.
         path: PathBuf,
         /// What was to be done.
         doing: &'static str,
         /// Why it was not.
-        source: rusqlite::Error,
+        source: Error,
     },
+}
+
+/// What whoever reads it can do.
+fn next(error: &Error) -> &'static str {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "make room on its disk",
+        Some(ErrorCode::ReadOnly) => {
+            "let the broker's user write the file, on a file system that can be written"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "another program holds it, fuser says which: end that one"
+        }
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
+            "put a backup back, or move the store's files away, and every session begins anew at public and trusted"
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
+            "see that it is a file of the broker's user, and that its folder has room"
+        }
+        Some(ErrorCode::SystemIoFailure) => {
+            "see whether its disk has room and is sound; the kernel's log says more"
+        }
+        _ => "report this",
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use engine::{Record, RecordId};
 use proto::{Digest, Timestamp};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 use crate::chain::Head;
 use crate::error::StoreError;
@@ -143,6 +143,7 @@ impl Store {
     ) -> Result<T, StoreError> {
         let mut head = Head::empty();
         let mut wrong = None;
+        let mut refused = None;
         let taken = (|| {
             // All of it as of one moment: a broker may write and forget meanwhile.
             let _moment = self.sql.unchecked_transaction()?;
@@ -166,19 +167,26 @@ impl Store {
                         follow(&mut head, id, &text, &hash, content, forgotten)
                             .map(|record| Entry { text, record })
                     }
-                    Err(error) => Err(error.to_string()),
+                    Err(error) if is_damage(&error) => Err(error.to_string()),
+                    Err(error) => {
+                        refused = Some(error);
+                        return None;
+                    }
                 };
                 read.map_err(|what| wrong = Some(what)).ok()
             })
             .fuse();
             let taken = take(&mut records);
             records.for_each(drop);
-            if wrong.is_none() && self.content_after(head.count)? {
+            if wrong.is_none() && refused.is_none() && self.content_after(head.count)? {
                 wrong = Some("its content is there, and the record is not".to_owned());
             }
             Ok(taken)
         })();
         let taken = taken.map_err(|source| self.failed("read", source))?;
+        if let Some(source) = refused {
+            return Err(self.failed("read", source));
+        }
         if let Some(what) = wrong {
             return Err(StoreError::Damaged {
                 path: self.path.clone(),
@@ -294,6 +302,14 @@ impl Store {
             source,
         }
     }
+}
+
+/// Whether what was read is wrong, and not the reading.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        None | Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 /// The record of a row, if it is the one that follows.

@@ -36,7 +36,12 @@ impl Daemon {
 
     /// Starts another one in the same place; the one before must have ended.
     pub(crate) fn restart(&mut self) {
-        (self.child, self.log) = spawn(&self.place);
+        self.restart_as(&mut self.place.daemon());
+    }
+
+    /// Starts another one with this command; the one before must have ended.
+    pub(crate) fn restart_as(&mut self, command: &mut Command) {
+        (self.child, self.log) = run(command);
         self.wait_for("ready");
     }
 

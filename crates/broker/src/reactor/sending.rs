@@ -43,12 +43,16 @@ impl Reactor {
 
     /// Hands this turn's records to the store.
     pub(super) fn commit(&mut self) {
+        let keep = self.keep();
+        self.durable.commit(keep, self.now);
+    }
+
+    pub(super) fn keep(&self) -> Keep {
         let settings = &self.loaded.config.settings;
-        let keep = Keep {
+        Keep {
             answers: settings.answer_ttl,
             arguments: settings.audit_arguments_ttl,
-        };
-        self.durable.commit(keep, self.now);
+        }
     }
 
     /// Frames whose records have become durable may leave.
@@ -135,6 +139,7 @@ impl Reactor {
         for conn in self.conns.values() {
             conn.cut();
         }
+        self.heads.last();
         self.durable.end();
         Ok(())
     }

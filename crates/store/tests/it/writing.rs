@@ -93,7 +93,10 @@ fn a_failure_is_told_once_and_nothing_after_it() {
     let folder = folder();
     let said = failing(folder.path());
     assert!(
-        matches!(said[..], [Ok(Head { count: 11, .. }), Err(StoreError::Sql { .. })]),
+        matches!(
+            said[..],
+            [Ok(Head { count: 11, .. }), Err(StoreError::Sql { .. })]
+        ),
         "{said:?}"
     );
 }
