@@ -510,9 +510,7 @@ impl Engine {
             self.settle_question(&key, Outcome::Refused, no.by.role.as_str(), &no.comment);
             return self.deny(&key, proto::DenyReason::ApprovalRefused, None);
         }
-        // A store forgets arguments once their time is over, also where a clock went back since.
-        let forgotten = approval.request.arguments.is_empty();
-        if forgotten || approval.request.expires <= self.now {
+        if approval.request.expires <= self.now {
             return self.approval_expired(id);
         }
         let Some(call) = self.call(&key) else { return };

@@ -23,22 +23,6 @@ fn a_call_that_became_once_is_not_run_again_by_a_repeat_after_a_restart() {
 }
 
 #[test]
-fn nobody_is_asked_about_arguments_that_the_store_has_forgotten() {
-    let mut w = World::new();
-    let (bot, ann) = (w.plain("bot", 1), w.connect("ann", 3));
-    w.call(bot, "ask-1", 1, "send", TO_X);
-    assert_eq!(w.asked(ann).len(), 1);
-    for record in &mut w.records {
-        if let Record::Asked { request, .. } = record {
-            request.arguments = String::new();
-        }
-    }
-    w.restart(w.records.len());
-    let ann = w.connect("ann", 3);
-    assert_eq!(w.asked(ann), [], "it has expired");
-}
-
-#[test]
 fn a_deny_of_run_time_that_does_not_fit_a_new_configuration_is_not_dropped_by_a_restart() {
     let mut w = World::new();
     let admin = w.connect("admin", 0);
