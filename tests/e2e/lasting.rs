@@ -356,8 +356,8 @@ fn an_accepted_definition_survives_and_another_text_is_held() {
             "--yes",
         ];
         let held = printed(&daemon, "admin", &["tools"], 0);
-        let held = held["tools"].as_array().expect("tools").iter();
-        let held = held.filter(|tool| tool["tool"] == "mail.send").next_back();
+        let mut held = held["tools"].as_array().expect("tools").iter();
+        let held = held.rfind(|tool| tool["tool"] == "mail.send");
         let definition = held
             .and_then(|tool| tool["definition"].as_str())
             .expect("a digest");

@@ -137,49 +137,49 @@ impl Mounts {
 fn a_store_of_a_later_version_is_left_alone() {
     let used = used();
     let place = &used.place;
-    let sql = Connection::open(file(&place)).expect("opens");
+    let sql = Connection::open(file(place)).expect("opens");
     sql.pragma_update(None, "user_version", 1_000).expect("set");
     drop(sql);
-    let before = fs::read(file(&place)).expect("reads");
+    let before = fs::read(file(place)).expect("reads");
     let why = not_started(&mut place.daemon(), STORE);
     says(
-        &place,
+        place,
         &why,
         &["layout 1000", "start the version that wrote it"],
     );
-    assert!(fs::read(file(&place)).expect("reads") == before);
+    assert!(fs::read(file(place)).expect("reads") == before);
 }
 
 #[test]
 fn a_store_of_another_program_is_left_alone() {
     let used = used();
     let place = &used.place;
-    fs::remove_file(file(&place)).expect("removed");
-    let sql = Connection::open(file(&place)).expect("opens");
+    fs::remove_file(file(place)).expect("removed");
+    let sql = Connection::open(file(place)).expect("opens");
     sql.execute_batch("CREATE TABLE mine (a)").expect("made");
     drop(sql);
-    let before = fs::read(file(&place)).expect("reads");
+    let before = fs::read(file(place)).expect("reads");
     let why = not_started(&mut place.daemon(), STORE);
     says(
-        &place,
+        place,
         &why,
         &["not a store of rolebroker", "configure another state_dir"],
     );
-    assert!(fs::read(file(&place)).expect("reads") == before);
+    assert!(fs::read(file(place)).expect("reads") == before);
 }
 
 #[test]
 fn a_byte_that_was_changed_is_noticed() {
     let used = used();
     let place = &used.place;
-    let mut bytes = fs::read(file(&place)).expect("reads");
+    let mut bytes = fs::read(file(place)).expect("reads");
     let name = b"a-session-of-its-own";
     let at = bytes.windows(name.len()).position(|it| it == name);
     *bytes.get_mut(at.expect("in a record")).expect("there") = b'b';
-    fs::write(file(&place), bytes).expect("writes");
+    fs::write(file(place), bytes).expect("writes");
     let why = not_started(&mut place.daemon(), STORE);
     says(
-        &place,
+        place,
         &why,
         &["damaged or was changed at record ", "put a backup back"],
     );
@@ -189,13 +189,13 @@ fn a_byte_that_was_changed_is_noticed() {
 fn a_record_that_was_taken_out_is_noticed() {
     let used = used();
     let place = &used.place;
-    let sql = Connection::open(file(&place)).expect("opens");
+    let sql = Connection::open(file(place)).expect("opens");
     sql.execute("DELETE FROM record WHERE id = 3", [])
         .expect("deleted");
     drop(sql);
     let why = not_started(&mut place.daemon(), STORE);
     says(
-        &place,
+        place,
         &why,
         &[
             "damaged or was changed at record 3",
@@ -208,13 +208,13 @@ fn a_record_that_was_taken_out_is_noticed() {
 fn a_file_that_is_no_database_or_the_half_of_one_is_left_alone() {
     let used = used();
     let place = &used.place;
-    let whole = fs::read(file(&place)).expect("reads");
+    let whole = fs::read(file(place)).expect("reads");
     let half = whole.get(..whole.len() / 2 + 100).expect("long enough");
     for bytes in [&b"a note that was saved under this name"[..], half] {
-        fs::write(file(&place), bytes).expect("writes");
+        fs::write(file(place), bytes).expect("writes");
         let why = not_started(&mut place.daemon(), STORE);
-        says(&place, &why, &["put a backup back"]);
-        assert!(fs::read(file(&place)).expect("reads") == bytes);
+        says(place, &why, &["put a backup back"]);
+        assert!(fs::read(file(place)).expect("reads") == bytes);
     }
 }
 
@@ -280,17 +280,17 @@ fn a_file_or_a_folder_that_cannot_be_written_is_said_before_ready() {
     let used = used();
     let place = &used.place;
     let bound = |what| format!("mount --bind {what} {what}; mount -o remount,bind,ro {what}");
-    let Some(mounts) = Mounts::new(&place, &bound("state/rolebroker.db")) else {
+    let Some(mounts) = Mounts::new(place, &bound("state/rolebroker.db")) else {
         return;
     };
-    let why = not_started(&mut mounts.daemon(&place), STORE);
+    let why = not_started(&mut mounts.daemon(place), STORE);
     says(
-        &place,
+        place,
         &why,
         &["readonly", "let the broker's user write the file"],
     );
-    let mounts = Mounts::new(&place, &bound("state")).expect("as before");
-    let why = not_started(&mut mounts.daemon(&place), 77);
+    let mounts = Mounts::new(place, &bound("state")).expect("as before");
+    let why = not_started(&mut mounts.daemon(place), 77);
     for word in [
         "/state/.lock",
         "Read-only file system",
@@ -305,10 +305,13 @@ fn a_disk_that_is_full_at_the_start_is_said() {
     let place = Place::new();
     place.write(place.text());
     for (size, says) in [
-        ("size=16k", "make room on its disk"),
+        ("size=64k", "make room on its disk"),
         ("size=1m,nr_inodes=1", "make room there"),
     ] {
-        let mount = format!("mkdir -p state; mount -t tmpfs -o mode=0700,{size} none state");
+        let mount = format!(
+            "mkdir -p state; mount -t tmpfs -o mode=0700,{size} none state; \
+             head -c 1m /dev/zero > state/.lock 2>&1 || true"
+        );
         let Some(mounts) = Mounts::new(&place, &mount) else {
             return;
         };
@@ -419,11 +422,9 @@ fn has_strace() -> bool {
     traces
 }
 
-const FAULTS: [&str; 3] = [
-    "fdatasync:error=EIO",
-    "pwrite64:error=ENOSPC",
-    "pwrite64:error=EIO",
-];
+/// SQLite is built with one or the other.
+const SYNC: &str = "fsync,fdatasync:error=EIO";
+const FAULTS: [&str; 3] = [SYNC, "pwrite64:error=ENOSPC", "pwrite64:error=EIO"];
 
 #[test]
 fn a_dispatch_that_cannot_be_stored_does_not_happen() {
@@ -501,7 +502,7 @@ fn a_question_that_cannot_be_stored_is_not_announced() {
     let mut daemon = Place::new().start();
     let boss = daemon.join("boss");
     let mut agent = daemon.connect("bot");
-    let _strace = inject(&daemon, "fdatasync:error=EIO");
+    let _strace = inject(&daemon, SYNC);
     agent.call("ask-1", 1, "order", TEA);
     assert_eq!(agent.closed(), Vec::<Value>::new());
     assert_eq!(boss.closed(), Vec::<Value>::new());
@@ -536,16 +537,16 @@ fn a_store_that_cannot_be_read_is_not_called_damaged() {
     let mut strace = Command::new("strace");
     strace
         .args(["-f", "-o", "/dev/null", "-P"])
-        .arg(file(&place));
+        .arg(file(place));
     strace.args([
         "-e",
         "trace=pread64",
         "-e",
-        "inject=pread64:error=EIO:when=3+",
+        "inject=pread64:error=ESTALE:when=3+",
     ]);
     let why = not_started(&mut within(strace, &place.daemon()), STORE);
     says(
-        &place,
+        place,
         &why,
         &["disk I/O error", "the kernel's log says more"],
     );
