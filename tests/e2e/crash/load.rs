@@ -16,7 +16,7 @@ pub(super) struct Call {
     /// What runners have answered.
     answers: Vec<String>,
     /// The `msg` of the answer that the agent has read.
-    pub(super) seen: Option<Vec<u8>>,
+    pub(super) seen: Option<String>,
     /// A daemon ended while it may have been at a runner.
     pub(super) may_be_lost: bool,
     /// Its session had been shown too much before.
@@ -27,7 +27,7 @@ pub(super) struct Call {
 #[derive(Debug, Default)]
 pub(super) struct Approval {
     /// The `msg` of its announcement; empty until an approver has read it.
-    msg: Vec<u8>,
+    msg: String,
     /// What the approver has sent.
     vote: Option<&'static str>,
     /// And was told to count.
@@ -222,15 +222,20 @@ impl Story {
         if !frame.is_final {
             let at = self.life.open[&frame.id];
             assert_eq!(frame.body["status"], "pending_approval");
+            let settled = self.life.phase == Phase::Checks;
+            assert!(!settled, "asked after its run: {:?}", self.calls[at]);
             return self.is_asked(&frame.text("approval"), at);
         }
         let at = self.life.open.remove(&frame.id).expect("an open request");
         self.may_be_told(at, frame);
         let call = &mut self.calls[at];
         call.seen.get_or_insert_with(|| frame.msg.clone());
-        let (tool_taints, session) = (call.taints(), call.session.clone());
+        let (taints, session) = (call.taints(), call.session.clone());
         self.happened(Moment::AgentSawAnswer);
-        if tool_taints && self.tainted.insert(session.clone()) {
+        if taints {
+            self.happened(Moment::AgentSawTaint);
+        }
+        if taints && self.tainted.insert(session.clone()) {
             let goes_on = !self.is_dead() && !self.stops();
             if goes_on && session.starts_with("seen-") {
                 self.begins_denied(&session);
@@ -246,9 +251,9 @@ impl Story {
     /// Whether a call may have this answer.
     fn may_be_told(&self, at: usize, frame: &Frame) {
         let call = &self.calls[at];
-        let told = String::from_utf8_lossy(&frame.msg);
+        let told = &frame.msg;
         if let Some(seen) = &call.seen {
-            assert_eq!(told, String::from_utf8_lossy(seen), "told before: {call:?}");
+            assert_eq!(told, seen, "told before: {call:?}");
         }
         let body = &frame.body;
         let text = |field: &str| body[field].as_str().unwrap_or_default();
@@ -324,11 +329,7 @@ impl Story {
         if approval.msg.is_empty() {
             approval.msg = frame.msg.clone();
         }
-        let (now, before) = (&frame.msg, &approval.msg);
-        assert_eq!(
-            String::from_utf8_lossy(now),
-            String::from_utf8_lossy(before)
-        );
+        assert_eq!(frame.msg, approval.msg, "announced otherwise before");
         assert!(
             self.life.announced.insert(name.clone()),
             "{name} announced twice"
@@ -360,7 +361,7 @@ impl Story {
     pub(super) fn votes(&mut self, name: &str, answer: &'static str) {
         let approval = self.approvals.get_mut(name).expect("an approval");
         approval.vote = Some(answer);
-        let body: serde_json::Value = serde_json::from_slice(&approval.msg).expect("JSON");
+        let body: serde_json::Value = serde_json::from_str(&approval.msg).expect("JSON");
         let body = json!({
             "approval": name, "digest": body["body"]["digest"], "answer": answer,
             "scope": "once", "comment": ""

@@ -19,6 +19,8 @@ pub(super) enum Moment {
     RunnerGotRequest,
     RunnerAnswered,
     AgentSawAnswer,
+    /// Of a result that raised the label.
+    AgentSawTaint,
     ApprovalAnnounced,
     AnswerAcknowledged,
     /// After so many frames of any kind.
@@ -28,10 +30,11 @@ pub(super) enum Moment {
 }
 
 impl Moment {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::RunnerGotRequest,
         Self::RunnerAnswered,
         Self::AgentSawAnswer,
+        Self::AgentSawTaint,
         Self::ApprovalAnnounced,
         Self::AnswerAcknowledged,
         Self::Frames,
@@ -112,6 +115,7 @@ impl Story {
         let (passes, micros) = match moment {
             Moment::Frames => (40, 0),
             Moment::Time => (0, 30_000),
+            Moment::AgentSawTaint => (2, 0),
             _ => (4, 0),
         };
         let life = &mut self.life;

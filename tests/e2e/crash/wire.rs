@@ -16,13 +16,13 @@ pub(super) struct Wire {
     last_id: u64,
 }
 
-/// One envelope, and the bytes of its `msg`.
+/// One envelope, and its `msg` as it was sent.
 pub(super) struct Frame {
     pub(super) id: u64,
     pub(super) is_final: bool,
     pub(super) kind: String,
     pub(super) body: Value,
-    pub(super) msg: Vec<u8>,
+    pub(super) msg: String,
 }
 
 impl Frame {
@@ -72,7 +72,7 @@ impl Wire {
             is_final: value["final"] == true,
             kind: text(&value["msg"]["kind"]),
             body: value["msg"]["body"].clone(),
-            msg: content[from..length - 1].to_vec(),
+            msg: String::from_utf8(content[from..length - 1].to_vec()).expect("UTF-8"),
         };
         self.read.drain(..4 + length);
         Some(frame)
