@@ -14,6 +14,7 @@ use crate::schema::{self, Found, VERSION};
 
 /// The database in the state folder; SQLite has `-wal` and `-shm` beside it.
 pub const FILE: &str = "rolebroker.db";
+const WAL: &str = "rolebroker.db-wal";
 /// How long another process may hold the file up.
 const BUSY: Duration = Duration::from_secs(5);
 /// Record numbers that one look for contents to forget goes over.
@@ -47,6 +48,15 @@ impl Store {
     /// [`StoreError`]: it cannot be had, or is not one that this version may write.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
+        let size = |name: &str| std::fs::metadata(folder.join(name)).map_or(0, |it| it.len());
+        // SQLite would take it for new, and throw the records in its -wal away.
+        if size(FILE) == 0 && size(WAL) > 0 {
+            return Err(StoreError::Damaged {
+                path,
+                record: 1,
+                what: format!("it is empty or gone, and {WAL} is not"),
+            });
+        }
         let opened = (|| {
             let mut sql = Connection::open(&path)?;
             sql.busy_timeout(BUSY)?;

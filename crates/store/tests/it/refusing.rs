@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rusqlite::Connection;
-use store::{Store, StoreError};
+use store::{FILE, Store, StoreError};
 
 use crate::fixture::{beside, database, filled, folder, many, sound};
 
@@ -136,4 +136,31 @@ fn a_folder_that_is_not_there_is_an_error() {
         matches!(error, StoreError::Sql { doing: "open", .. }),
         "{error}"
     );
+}
+
+#[test]
+fn a_file_that_is_empty_or_gone_beside_its_wal_is_damaged_and_untouched() {
+    for gone in [false, true] {
+        let folder = folder();
+        // Not closed: the records are in -wal.
+        let store = filled(folder.path(), &many(5));
+        let live = crate::fixture::folder();
+        for name in [FILE, "rolebroker.db-wal"] {
+            std::fs::copy(folder.path().join(name), live.path().join(name)).unwrap();
+        }
+        drop(store);
+        let file = live.path().join(FILE);
+        if gone {
+            std::fs::remove_file(&file).unwrap();
+        } else {
+            std::fs::write(&file, "").unwrap();
+        }
+        let before = std::fs::read(live.path().join("rolebroker.db-wal")).unwrap();
+        let refused = Store::open(live.path());
+        assert!(matches!(
+            refused,
+            Err(StoreError::Damaged { record: 1, .. })
+        ));
+        assert!(std::fs::read(live.path().join("rolebroker.db-wal")).unwrap() == before);
+    }
 }
