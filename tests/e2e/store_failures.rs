@@ -542,12 +542,16 @@ fn a_store_that_cannot_be_read_is_not_called_damaged() {
         "-e",
         "trace=pread64",
         "-e",
-        "inject=pread64:error=ESTALE:when=3+",
+        "inject=pread64:error=ESTALE:when=4+",
     ]);
     let why = not_started(&mut within(strace, &place.daemon()), STORE);
     says(
         place,
         &why,
-        &["disk I/O error", "the kernel's log says more"],
+        &[
+            "cannot read",
+            "disk I/O error",
+            "the kernel's log says more",
+        ],
     );
 }
