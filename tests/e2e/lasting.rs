@@ -247,7 +247,6 @@ fn a_standing_approval_and_its_remaining_uses_survive() {
         for call in 3..3 + left {
             runs(&mut agent, &mut runner, ("std", call, "order"));
         }
-        boss.is_silent();
         agent.call("std", 9, "order", TEA);
         assert_eq!(boss.pushed("approval_request")["call"], 9);
     }
@@ -263,13 +262,13 @@ fn a_refusal_answers_the_same_question() {
         assert_eq!(boss.answers("refuse")["outcome"], "refused");
         agent.ends(id);
         again(&mut daemon, how);
-        let mut boss = daemon.join("boss");
         let mut agent = daemon.connect("bot");
         let denied = json!({"status": "denied", "reason": "approval_refused"});
         for call in [1, 2] {
             assert_eq!(agent.called("ask-1", call, "order", TEA), denied);
         }
-        boss.is_silent();
+        let list = printed(&daemon, "boss", &["approvals"], 0);
+        assert_eq!(list["pending"], json!([]));
     }
 }
 
