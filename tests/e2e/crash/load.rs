@@ -36,7 +36,11 @@ pub(super) struct Approval {
 
 impl Call {
     fn is_once(&self) -> bool {
-        matches!(self.tool, "order" | "send")
+        matches!(self.tool, "order" | "send" | "errand")
+    }
+
+    pub(super) fn is_errand(&self) -> bool {
+        self.tool == "errand"
     }
 
     /// What only reads is kept in memory, and may run again.
@@ -114,8 +118,8 @@ impl Story {
             // The questions follow once it is answered.
             calls.push(self.new_call(&asks, "page"));
         } else {
-            for _ in 0..3 {
-                calls.push(self.new_call(&asks, "order"));
+            for tool in ["order", "order", "errand"] {
+                calls.push(self.new_call(&asks, tool));
             }
         }
         for at in (1..calls.len()).rev() {
@@ -153,6 +157,17 @@ impl Story {
         });
         let id = self.life.agent.ask("tool_request", &body);
         self.life.open.insert(id, at);
+        self.waits_for_errands(at);
+    }
+
+    /// An errand that was approved goes on in the life in which its runner is there.
+    fn waits_for_errands(&mut self, at: usize) {
+        let call = &self.calls[at];
+        let approval = call.approval.as_ref().map(|name| &self.approvals[name]);
+        let settled = approval.is_some_and(|approval| approval.settled);
+        if call.is_errand() && settled && self.life.errands.is_none() {
+            self.life.parked.insert(at);
+        }
     }
 
     /// The call that a runner or an approver is told of.
@@ -175,6 +190,13 @@ impl Story {
             !call.is_kept() || call.seen.is_none(),
             "ran after its answer: {call:?}"
         );
+        if let Some(name) = self.calls[at].approval.clone() {
+            self.holds(if self.life.announced.contains(&name) {
+                "an approval runs once"
+            } else {
+                "an approval of an earlier life runs once"
+            });
+        }
         self.happened(Moment::RunnerGotRequest);
         if self.is_dead() || self.stops() {
             return;
@@ -200,7 +222,12 @@ impl Story {
             body["untrusted"] = json!(true);
         }
         call.answers.push(content);
-        self.life.runner.say(id, "tool_response", &body);
+        let life = &mut self.life;
+        let wire = match call.tool {
+            "errand" => life.errands.as_mut().expect("its runner"),
+            _ => &mut life.runner,
+        };
+        wire.say(id, "tool_response", &body);
         self.happened(Moment::RunnerAnswered);
     }
 
@@ -228,6 +255,16 @@ impl Story {
         }
         let at = self.life.open.remove(&frame.id).expect("an open request");
         self.may_be_told(at, frame);
+        let call = &self.calls[at];
+        let held = match &call.seen {
+            Some(_) => Some("an answer is told again"),
+            None if call.is_denied => Some("a session is still denied"),
+            None if frame.body["status"] == "failed" => Some("an outcome is unknown"),
+            None => None,
+        };
+        if let Some(held) = held.filter(|_| self.life.phase == Phase::Checks) {
+            self.holds(held);
+        }
         let call = &mut self.calls[at];
         call.seen.get_or_insert_with(|| frame.msg.clone());
         let (taints, session) = (call.taints(), call.session.clone());
@@ -240,8 +277,8 @@ impl Story {
             if goes_on && session.starts_with("seen-") {
                 self.begins_denied(&session);
             } else if goes_on {
-                for _ in 0..3 {
-                    let call = self.new_call(&session, "order");
+                for tool in ["order", "order", "errand"] {
+                    let call = self.new_call(&session, tool);
                     self.asks(call);
                 }
             }
@@ -263,7 +300,7 @@ impl Story {
             ("result", _) => {
                 let given = call.answers.iter().any(|it| *it == text("content"));
                 let approved = !call.session.starts_with("ask-")
-                    || call.tool != "order"
+                    || !matches!(call.tool, "order" | "errand")
                     || vote == Some("approve");
                 given && approved && !call.is_denied
             }
@@ -313,6 +350,8 @@ impl Story {
                 };
                 assert_eq!(frame.text("outcome"), outcome, "{approval:?}");
                 approval.settled = true;
+                let at = self.asked_by(&name);
+                self.waits_for_errands(at);
                 self.happened(Moment::AnswerAcknowledged);
             }
             _ => panic!("the approver is told {}: {}", frame.kind, frame.body),
@@ -328,8 +367,10 @@ impl Story {
         approval.vote = None;
         if approval.msg.is_empty() {
             approval.msg = frame.msg.clone();
+        } else {
+            assert_eq!(frame.msg, approval.msg, "announced otherwise before");
+            self.holds("an approval is announced again");
         }
-        assert_eq!(frame.msg, approval.msg, "announced otherwise before");
         assert!(
             self.life.announced.insert(name.clone()),
             "{name} announced twice"
@@ -347,15 +388,22 @@ impl Story {
 
     /// The approver answers, or leaves it for a later life.
     fn considers(&mut self, name: &str) {
+        let errand = self.calls[self.asked_by(name)].is_errand();
         match self.chance.below(10) {
             0..=4 => self.votes(name, "approve"),
+            6..=8 if errand => self.votes(name, "approve"),
             5 => self.votes(name, "refuse"),
             _ => {
-                let of = |call: &Call| call.approval.as_deref() == Some(name);
-                let at = self.calls.iter().position(of).expect("its call");
+                let at = self.asked_by(name);
                 self.life.parked.insert(at);
             }
         }
+    }
+
+    /// The call that an approval is about.
+    fn asked_by(&self, name: &str) -> usize {
+        let of = |call: &Call| call.approval.as_deref() == Some(name);
+        self.calls.iter().position(of).expect("its call")
     }
 
     pub(super) fn votes(&mut self, name: &str, answer: &'static str) {

@@ -60,6 +60,8 @@ pub(super) struct Life {
     pub(super) agent: Wire,
     pub(super) runner: Wire,
     pub(super) boss: Wire,
+    /// The runner of errands, where it is there.
+    pub(super) errands: Option<Wire>,
     /// The agent's open requests, and which call each is about.
     pub(super) open: BTreeMap<u64, usize>,
     /// Requests that the runner answers later.
@@ -84,6 +86,8 @@ pub(super) struct Story {
     /// Sessions that were shown something secret or untrusted.
     pub(super) tainted: BTreeSet<String>,
     pub(super) life: Life,
+    /// How often a promise of an earlier life was seen to hold.
+    pub(super) held: BTreeMap<&'static str, u64>,
     records: u64,
 }
 
@@ -95,8 +99,9 @@ impl Story {
             calls: Vec::new(),
             approvals: BTreeMap::new(),
             tainted: BTreeSet::new(),
-            life: Life::begin(&daemon),
+            life: Life::begin(&daemon, true),
             daemon,
+            held: BTreeMap::new(),
             records: 0,
         }
     }
@@ -150,12 +155,13 @@ impl Story {
         }
         self.daemon.crash();
         self.life.phase = Phase::Dead;
-        while self.life.agent.read() {}
-        while self.life.runner.read() {}
-        while self.life.boss.read() {}
+        for wire in self.life.wires() {
+            while wire.read() {}
+        }
         self.takes_frames();
-        for call in self.calls.iter_mut().filter(|call| call.seen.is_none()) {
-            call.may_be_lost = true;
+        let errands = self.life.errands.is_some();
+        for call in &mut self.calls {
+            call.may_be_lost |= call.seen.is_none() && (errands || !call.is_errand());
         }
         // Not always: closing the store leaves less for the daemon to recover.
         if self.chance.below(2) == 0 {
@@ -173,12 +179,16 @@ impl Story {
             child.wait().expect("wait");
         }
         self.daemon.restart();
-        self.life = Life::begin(&self.daemon);
+        let errands = self.chance.below(3) == 0;
+        self.life = Life::begin(&self.daemon, errands);
     }
 
     /// Everything that was begun comes to its end.
     pub(super) fn ends_well(&mut self) {
         self.life.phase = Phase::Ends;
+        let errands = self.daemon.socket("echo");
+        let connects = || Wire::connect(&errands);
+        self.life.errands.get_or_insert_with(connects);
         for approval in self.life.announced.clone() {
             self.votes(&approval, "approve");
         }
@@ -226,6 +236,10 @@ impl Story {
         }
     }
 
+    pub(super) fn holds(&mut self, what: &'static str) {
+        *self.held.entry(what).or_default() += 1;
+    }
+
     fn pump_while(&mut self, goes_on: impl Fn(&Life) -> bool) {
         let until = Instant::now() + PATIENCE;
         while goes_on(&self.life) {
@@ -236,26 +250,30 @@ impl Story {
 
     /// Reads what has come, and does what follows.
     fn pump(&mut self, until: Instant) {
-        let life = &mut self.life;
-        let [agent, runner, boss] = readable([&life.agent, &life.runner, &life.boss], until);
-        let open = (!agent || life.agent.read())
-            && (!runner || life.runner.read())
-            && (!boss || life.boss.read());
-        assert!(open, "the daemon hung up");
+        let mut wires: Vec<&mut Wire> = self.life.wires().collect();
+        let ready = readable(&wires, until);
+        for (wire, _) in wires.iter_mut().zip(ready).filter(|(_, ready)| *ready) {
+            assert!(wire.read(), "the daemon hung up");
+        }
         self.takes_frames();
     }
 
     fn takes_frames(&mut self) {
-        let wires: [fn(&mut Life) -> &mut Wire; 3] = [
-            |life| &mut life.agent,
-            |life| &mut life.runner,
-            |life| &mut life.boss,
+        let wires: [fn(&mut Life) -> Option<&mut Wire>; 4] = [
+            |life| Some(&mut life.agent),
+            |life| Some(&mut life.runner),
+            |life| life.errands.as_mut(),
+            |life| Some(&mut life.boss),
         ];
-        let takes: [fn(&mut Self, &Frame); 3] =
-            [Self::agent_reads, Self::runner_reads, Self::boss_reads];
+        let takes: [fn(&mut Self, &Frame); 4] = [
+            Self::agent_reads,
+            Self::runner_reads,
+            Self::runner_reads,
+            Self::boss_reads,
+        ];
         for (wire, take) in wires.into_iter().zip(takes) {
             while !self.stops()
-                && let Some(frame) = wire(&mut self.life).frame()
+                && let Some(frame) = wire(&mut self.life).and_then(Wire::frame)
             {
                 take(self, &frame);
                 self.happened(Moment::Frames);
@@ -278,7 +296,7 @@ impl Story {
 }
 
 impl Life {
-    fn begin(daemon: &Daemon) -> Self {
+    fn begin(daemon: &Daemon, errands: bool) -> Self {
         let mut boss = Wire::connect(&daemon.socket("boss"));
         boss.ask("hello", &json!({"software": "e2e", "features": []}));
         // What is pending is pushed before this is answered.
@@ -288,6 +306,7 @@ impl Life {
             agent: Wire::connect(&daemon.socket("bot")),
             runner: Wire::connect(&daemon.socket("files")),
             boss,
+            errands: errands.then(|| Wire::connect(&daemon.socket("echo"))),
             open: BTreeMap::new(),
             held: Vec::new(),
             parked: BTreeSet::new(),
@@ -298,6 +317,11 @@ impl Life {
             passes: 0,
             due: false,
         }
+    }
+
+    fn wires(&mut self) -> impl Iterator<Item = &mut Wire> {
+        let all = [&mut self.agent, &mut self.runner, &mut self.boss];
+        all.into_iter().chain(&mut self.errands)
     }
 
     /// Nobody has anything to do.

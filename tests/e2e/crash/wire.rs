@@ -94,10 +94,13 @@ impl Wire {
 }
 
 /// Waits until any of these has something to read, or until then: which have.
-pub(super) fn readable<const N: usize>(wires: [&Wire; N], until: Instant) -> [bool; N] {
+pub(super) fn readable(wires: &[&mut Wire], until: Instant) -> Vec<bool> {
     let left = until.saturating_duration_since(Instant::now());
     let left = Timespec::try_from(left).expect("short");
-    let mut fds = wires.map(|wire| PollFd::new(&wire.stream, PollFlags::IN));
+    let fds = wires
+        .iter()
+        .map(|it| PollFd::new(&it.stream, PollFlags::IN));
+    let mut fds: Vec<PollFd<'_>> = fds.collect();
     poll(&mut fds, Some(&left)).expect("poll");
-    fds.map(|fd| !fd.revents().is_empty())
+    fds.iter().map(|fd| !fd.revents().is_empty()).collect()
 }
