@@ -2,6 +2,9 @@
 //! can cost, lines appended to a file and `fdatasync`, and against two other layouts. Each in turn, several times, in
 //! one folder; what counts is the ratio.
 
+// What goes wrong here is for whoever measures.
+#![allow(clippy::expect_used)]
+
 use std::fs::File;
 use std::io::{Result, Write};
 use std::path::Path;
