@@ -25,7 +25,7 @@ pub fn run(place: &Place, args: &AuditArgs) -> anyhow::Result<Exit> {
 }
 
 fn list(place: &Place, args: &AuditArgs) -> anyhow::Result<Exit> {
-    each(&args.store, |entry, _| {
+    each(&args.store, |entry| {
         let Ok(row) = serde_json::from_str::<Value>(&entry.text) else {
             return true;
         };
@@ -44,7 +44,7 @@ fn list(place: &Place, args: &AuditArgs) -> anyhow::Result<Exit> {
 
 /// As the chain has them: a shell computes the head from these lines.
 fn export(store: &StoreArgs) -> anyhow::Result<Exit> {
-    each(store, |entry, _| {
+    each(store, |entry| {
         out::try_text(&format!("{}\n", entry.text)).is_ok()
     })?;
     Ok(exit::DONE)
@@ -52,9 +52,9 @@ fn export(store: &StoreArgs) -> anyhow::Result<Exit> {
 
 fn verify(place: &Place, args: &VerifyArgs) -> anyhow::Result<Exit> {
     let mut known: Option<u64> = None;
-    let head = each(&args.store, |_, head| {
-        if args.head.as_ref() == Some(&head.hash) {
-            known = Some(head.count);
+    let head = each(&args.store, |entry| {
+        if args.head.as_ref() == Some(&entry.head.hash) {
+            known = Some(entry.head.count);
         }
         true
     })?;
@@ -92,22 +92,20 @@ fn verify(place: &Place, args: &VerifyArgs) -> anyhow::Result<Exit> {
     Ok(exit::DONE)
 }
 
-/// Goes over all records until `take` has enough; the head that was reached, once all of it was checked.
-fn each(args: &StoreArgs, mut take: impl FnMut(&Entry, &Head) -> bool) -> anyhow::Result<Head> {
+/// Goes over the records until `take` has enough; the head of them all, which were all checked.
+fn each(args: &StoreArgs, mut take: impl FnMut(&Entry) -> bool) -> anyhow::Result<Head> {
     let mut store = open(args)?;
-    let mut head = Head::empty();
-    let mut enough = false;
     store
         .read(|entries| {
             for entry in entries {
-                head = head.and(&entry.text);
-                if !enough {
-                    enough = !take(&entry, &head);
+                if !take(&entry) {
+                    // The rest is checked all the same.
+                    break;
                 }
             }
         })
         .map_err(|error| NotDone(error.to_string()))?;
-    Ok(head)
+    Ok(store.head().clone())
 }
 
 /// The store that is meant, for reading.
@@ -124,7 +122,7 @@ pub(crate) fn open(args: &StoreArgs) -> anyhow::Result<Store> {
         );
         return Err(NotDone(what).into());
     }
-    Ok(Store::open_read_only(&folder).map_err(|error| NotDone(error.to_string()))?)
+    Ok(Store::open_read_only(&file).map_err(|error| NotDone(error.to_string()))?)
 }
 
 /// Where the daemon has it: the machine's, or an ordinary user's own.

@@ -52,7 +52,7 @@ fn copy(store: &Store, file: &File, path: &Path) -> anyhow::Result<Head> {
         .ok_or_else(|| failed(&"the file's name is not UTF-8: choose another"))?;
     store.copy_into(name).map_err(|error| failed(&error))?;
     file.sync_all().map_err(|error| failed(&error))?;
-    let mut copied = Store::open_file_read_only(path).map_err(|error| failed(&error))?;
+    let mut copied = Store::open_read_only(path).map_err(|error| failed(&error))?;
     copied
         .replay(|records| records.for_each(drop))
         .map_err(|error| failed(&error))?;

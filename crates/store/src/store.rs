@@ -25,6 +25,8 @@ const GIVEN_BACK: u32 = 1_000;
 /// A record as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
+    /// The chain up to it.
+    pub head: Head,
     /// Its text in the chain: contents by their hashes.
     pub text: String,
     /// What a restart makes of it.
@@ -71,19 +73,11 @@ impl Store {
         &self.head
     }
 
-    /// Opens the store in a folder for an auditor, also while a broker writes to it. Nothing is made or changed.
+    /// Opens a store's file, or a copy of it, for an auditor, also while a broker writes to it. No record is changed.
     ///
     /// # Errors
     /// [`StoreError`]: there is none, or it is not one that this version can read.
-    pub fn open_read_only(folder: &Path) -> Result<Self, StoreError> {
-        Self::open_file_read_only(&folder.join(FILE))
-    }
-
-    /// As [`Store::open_read_only`], by the file's own name: a copy has another one.
-    ///
-    /// # Errors
-    /// As [`Store::open_read_only`].
-    pub fn open_file_read_only(file: &Path) -> Result<Self, StoreError> {
+    pub fn open_read_only(file: &Path) -> Result<Self, StoreError> {
         let path = file.to_owned();
         let opened = (|| {
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -174,8 +168,10 @@ impl Store {
                 });
                 let read = match next {
                     Ok((id, text, hash, content)) => {
-                        follow(&mut head, id, &text, &hash, content, forgotten)
-                            .map(|record| Entry { text, record })
+                        follow(&mut head, id, &text, &hash, content, forgotten).map(|record| {
+                            let head = head.clone();
+                            Entry { head, text, record }
+                        })
                     }
                     Err(error) if is_damage(&error) => Err(error.to_string()),
                     Err(error) => {
