@@ -66,6 +66,7 @@ mod tests {
             approvals: 1,
             waiting_bytes: 1,
             stored_bytes: 1,
+            arguments_bytes: 1,
             requests_per_second: 2,
         };
         let mut account = Account::default();

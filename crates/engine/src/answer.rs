@@ -7,7 +7,6 @@ use proto::{CallEnd, DenyReason, Effects, FailureCode, Label, Message, ToolName,
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
-use crate::explain::Verdict;
 use crate::limits::CALL_OVERHEAD;
 use crate::record::{CallKey, Record, RecordId};
 use crate::state::{State, Stored, Waiter};
@@ -293,22 +292,18 @@ impl Engine {
         id: u64,
         key: &CallKey,
         tool: &ToolName,
-        arguments: &str,
+        arguments: Option<&str>,
     ) {
-        if let Some((_, Decision::Deny(deny))) = self.decide(&key.session, tool, arguments)
+        let decided = self.decide(&key.session, tool, arguments.unwrap_or_default());
+        if let Some((_, Decision::Deny(deny))) = decided
             && deny.reason == DenyReason::DeniedByGrant
         {
-            if !arguments.is_empty() {
-                self.remember(key, tool, arguments, Verdict::deny(&deny));
-            }
+            let Some(call) = self.call(key) else { return };
+            let fingerprint = call.fingerprint.clone();
+            self.denied(key, tool, &fingerprint, arguments, &deny);
             let denied = ToolResponse::Denied {
                 reason: deny.reason,
             };
-            self.log_call(Level::Info, "denied", key, tool, |log| {
-                log.decision = Some("deny");
-                log.reason = Some(deny.reason.as_str());
-                log.grant = deny.grant.clone();
-            });
             let after = self.label_record(&key.session);
             return self.reply_after(conn, after, id, &Message::ToolResponse(denied));
         }

@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::event::ConnId;
 use crate::explain::Verdict;
 use crate::limits::{MAX_ASKED_ARGUMENTS, SETTLED_LISTED};
-use crate::record::{CallKey, Record, RecordId};
+use crate::record::{Basis, CallKey, Record, RecordId};
 use crate::state::{Approval, Question, State};
 use crate::timers::Timer;
 
@@ -61,6 +61,7 @@ impl Engine {
                 false,
             );
         }
+        let basis = self.basis(&key.session, &tool.name, "");
         let after = self.record(Record::Asked {
             request: request.clone(),
             fingerprint: question.fingerprint.clone(),
@@ -73,6 +74,10 @@ impl Engine {
                 .map(|(_, hash)| hash.clone())
                 .collect(),
             asked: asked.clone(),
+            basis: Some(Box::new(Basis {
+                arguments: None,
+                ..basis
+            })),
         });
         let after = after.max(self.label_record(&key.session));
         self.log_call(Level::Info, "approval_asked", key, &tool.name, |log| {

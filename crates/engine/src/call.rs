@@ -15,7 +15,7 @@ use crate::event::ConnId;
 use crate::explain::Verdict;
 use crate::judge::Judged;
 use crate::limits::{CALL_OVERHEAD, MAX_OPEN_REQUESTS, MAX_WAITERS};
-use crate::record::{CallKey, Record, SessionKey};
+use crate::record::{Basis, CallKey, Record, SessionKey};
 use crate::session::NoSession;
 use crate::state::{Call, State, Waiter};
 use crate::timers::Timer;
@@ -73,7 +73,13 @@ impl Engine {
                 // Where even that answer found no room, its number is evicted.
                 match self.call(&asked.key) {
                     Some(_) => {
-                        self.repeat_answer(conn, id, &asked.key, &asked.tool, &asked.arguments);
+                        self.repeat_answer(
+                            conn,
+                            id,
+                            &asked.key,
+                            &asked.tool,
+                            Some(&asked.arguments),
+                        );
                     }
                     None => self.new_call(asked),
                 }
@@ -87,7 +93,7 @@ impl Engine {
                 state: State::Answered(_),
                 ..
             }) => {
-                self.repeat_answer(conn, id, &asked.key, &asked.tool, &asked.arguments);
+                self.repeat_answer(conn, id, &asked.key, &asked.tool, Some(&asked.arguments));
             }
             Some(Call {
                 state: State::New | State::Asked(_) | State::Claimed { .. } | State::Dispatched(_),
@@ -139,21 +145,13 @@ impl Engine {
             self.judge(key, &asked.tool, &asked.arguments, &asked.fingerprint)
             && deny.reason != DenyReason::ApprovalRefused
         {
-            let verdict = Verdict::deny(&deny);
-            self.remember(key, &asked.tool, &asked.arguments, verdict);
-            self.record(Record::Denied {
-                at: self.now,
-                call: key.clone(),
-                tool: asked.tool.clone(),
-                fingerprint: asked.fingerprint.clone(),
-                reason: deny.reason,
-                grant: deny.grant.clone(),
-            });
-            self.log_call(Level::Info, "denied", key, &asked.tool, |log| {
-                log.decision = Some("deny");
-                log.reason = Some(deny.reason.as_str());
-                log.grant = deny.grant.clone();
-            });
+            self.denied(
+                key,
+                &asked.tool,
+                &asked.fingerprint,
+                Some(&asked.arguments),
+                &deny,
+            );
             return self.refuse(
                 &asked,
                 ToolResponse::Denied {
@@ -372,6 +370,39 @@ impl Engine {
         self.timers.cancel(&Timer::Call(key.clone()));
     }
 
+    /// Records, remembers and logs that the rules say no to a request. Without `arguments`: they are
+    /// gone, and nothing can be explained.
+    pub(crate) fn denied(
+        &mut self,
+        key: &CallKey,
+        tool: &ToolName,
+        fingerprint: &Digest,
+        arguments: Option<&str>,
+        deny: &Deny,
+    ) {
+        if let Some(arguments) = arguments {
+            self.remember(key, tool, arguments, Verdict::deny(deny));
+        }
+        let basis = self.basis(&key.session, tool, arguments.unwrap_or_default());
+        self.record(Record::Denied {
+            at: self.now,
+            call: key.clone(),
+            tool: tool.clone(),
+            fingerprint: fingerprint.clone(),
+            reason: deny.reason,
+            grant: deny.grant.clone(),
+            basis: Some(Box::new(Basis {
+                arguments: basis.arguments.filter(|_| arguments.is_some()),
+                ..basis
+            })),
+        });
+        self.log_call(Level::Info, "denied", key, tool, |log| {
+            log.decision = Some("deny");
+            log.reason = Some(deny.reason.as_str());
+            log.grant = deny.grant.clone();
+        });
+    }
+
     pub(crate) fn deny(
         &mut self,
         key: &CallKey,
@@ -380,6 +411,7 @@ impl Engine {
     ) {
         let Some(call) = self.call(key) else { return };
         let (tool, fingerprint) = (call.tool.clone(), call.fingerprint.clone());
+        let basis = self.basis(&key.session, &tool, &call.arguments);
         let denial = Deny {
             reason,
             grant: grant.clone(),
@@ -405,6 +437,7 @@ impl Engine {
                 fingerprint,
                 reason,
                 grant,
+                basis: Some(Box::new(basis)),
             });
         }
         self.finish(key, &ToolResponse::Denied { reason }, Label::BOTTOM, kept);
@@ -479,7 +512,7 @@ impl Engine {
                 if *judged == self.generation {
                     self.tell_again(conn, id, &key, &tool);
                 } else {
-                    self.repeat_answer(conn, id, &key, &tool, "");
+                    self.repeat_answer(conn, id, &key, &tool, None);
                 }
             }
             Some(Call {

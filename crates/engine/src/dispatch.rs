@@ -218,11 +218,9 @@ impl Engine {
             Spend::Cover => self.spend_cover(key),
             Spend::Standing(approval, _) => Some(approval.clone()),
         };
-        for grant in &permit.spend {
-            *self.uses.entry(grant.clone()).or_default() += 1;
-        }
         let gates = tool.effects != Effects::Read || approval.is_some() || !permit.spend.is_empty();
         let call = self.call(key)?;
+        let basis = self.basis(&key.session, &tool.name, &call.arguments);
         let record = Record::Dispatched {
             at: self.now,
             call: key.clone(),
@@ -232,7 +230,11 @@ impl Engine {
             grant: permit.grant.clone(),
             spend: permit.spend.clone(),
             approval,
+            basis: Some(Box::new(basis)),
         };
+        for grant in &permit.spend {
+            *self.uses.entry(grant.clone()).or_default() += 1;
+        }
         let id = self.record(record).filter(|_| gates);
         if let Spend::Standing(approval, question) = spend {
             self.spend_standing(key, &approval, question);

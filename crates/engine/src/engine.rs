@@ -255,6 +255,7 @@ impl Engine {
             approvals: 0,
             waiting_bytes: 0,
             stored_bytes: 0,
+            arguments_bytes: 0,
             requests_per_second: 0,
         };
         self.config

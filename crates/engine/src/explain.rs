@@ -258,9 +258,6 @@ impl Engine {
         arguments: &str,
         verdict: Verdict,
     ) -> Remembered {
-        let SessionKey { role, session } = &key.session;
-        let counted = self.ruleset.counted(role, session, name);
-        let uses = counted.filter_map(|grant| Some((grant.clone(), *self.uses.get(grant)?)));
         Remembered {
             key: key.clone(),
             name: name.clone(),
@@ -271,7 +268,7 @@ impl Engine {
             ruleset: Arc::clone(&self.ruleset),
             replaced: self.replaced,
             digest: self.config.digest.clone(),
-            uses: uses.collect(),
+            uses: self.counted_uses(&key.session, name),
             verdict,
         }
     }

@@ -1,11 +1,14 @@
 //! One call judged: the ruleset's decision, and what approvals make of it.
 
+use std::collections::BTreeMap;
+
 use policy::{Ask, Decision, Deny, EffectiveTool, Permit, Query};
-use proto::{ApprovalId, DenyReason, Digest, RoleName, ToolName};
+use proto::{ApprovalId, DenyReason, Digest, GrantId, RoleName, ToolName};
 
 use crate::digest;
 use crate::engine::Engine;
-use crate::record::{CallKey, SessionKey};
+use crate::limits::MAX_RECORDED_ARGUMENTS;
+use crate::record::{Basis, CallKey, OfferedTool, SessionKey};
 use crate::state::{Question, hashes};
 
 /// What a call may do now.
@@ -82,6 +85,29 @@ impl Engine {
             uses: &self.uses,
         });
         Some((tool, decision))
+    }
+
+    /// What a decision on a call is made of at this moment.
+    pub(crate) fn basis(&self, session: &SessionKey, tool: &ToolName, arguments: &str) -> Basis {
+        let pin = self
+            .ruleset
+            .tool(tool.as_str())
+            .and_then(|floor| self.pins.get(&(floor.runner, floor.name)));
+        let kept = self.config.settings.audit_arguments_ttl > 0
+            && arguments.len() <= MAX_RECORDED_ARGUMENTS;
+        Basis {
+            label: self.deciding(session),
+            offer: pin.map(OfferedTool::of),
+            uses: self.counted_uses(session, tool).into_iter().collect(),
+            arguments: kept.then(|| arguments.to_owned()),
+        }
+    }
+
+    /// Uses spent so far of the grants for a call that count them.
+    pub(crate) fn counted_uses(&self, key: &SessionKey, tool: &ToolName) -> BTreeMap<GrantId, u64> {
+        let counted = self.ruleset.counted(&key.role, &key.session, tool);
+        let uses = counted.filter_map(|grant| Some((grant.clone(), *self.uses.get(grant)?)));
+        uses.collect()
     }
 
     /// Judges a call by the ruleset, label, time and approvals of this moment.

@@ -38,4 +38,4 @@ mod vote;
 pub use effect::{Effect, Effects, Level, Log};
 pub use engine::{Engine, Usage};
 pub use event::{ConnId, Event, Peer, RequestId};
-pub use record::{By, CallKey, Record, RecordId, SessionKey};
+pub use record::{Basis, By, CallKey, OfferedTool, Record, RecordId, SessionKey};

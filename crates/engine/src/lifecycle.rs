@@ -47,6 +47,7 @@ impl Engine {
         self.rules_changed = self.record(Record::Configured {
             at: self.now,
             ruleset: digest.clone(),
+            text: Some(self.config.text.clone()),
             by,
         });
         self.log(Level::Info, "reloaded", |_| {});

@@ -9,6 +9,8 @@ pub const BACKLOG_BYTES: u64 = 256 << 10;
 pub const CALL_OVERHEAD: u64 = 512;
 /// Arguments over this are not asked about.
 pub const MAX_ASKED_ARGUMENTS: usize = 64 << 10;
+/// Arguments over this are in the record by their fingerprint only.
+pub const MAX_RECORDED_ARGUMENTS: usize = 64 << 10;
 /// Bytes of a runner's failure that reach an agent.
 pub const MAX_FAILURE_TEXT: usize = 4 << 10;
 /// Bytes of a progress note that reach an agent.

@@ -2,8 +2,8 @@
 //! Records are the audit trail's rows too, so they are written as canonical JSON.
 
 use proto::{
-    Answer, ApprovalId, ApprovalRequest, CallId, DenyReason, Digest, Effects, GrantId, Label,
-    Outcome, RoleName, Scope, SessionId, Timestamp, ToolName, ToolSpec,
+    Answer, ApprovalId, ApprovalRequest, CallId, Content, DataClass, DenyReason, Digest, Effects,
+    GrantId, Label, Outcome, RoleName, Scope, SessionId, Timestamp, ToolName, ToolSpec,
 };
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,65 @@ pub struct By {
     pub role: RoleName,
     /// The uid.
     pub uid: u32,
+}
+
+/// What a decision was made of, beside the call's name and the rules of its time: enough to judge it
+/// again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Basis {
+    /// The label that decided.
+    pub label: Label,
+    /// What the tool's accepted definition said of it, where there was one.
+    pub offer: Option<OfferedTool>,
+    /// Uses spent by then, of the grants for this call that count them.
+    pub uses: Vec<(GrantId, u64)>,
+    /// The arguments, where they are kept: not under `audit_arguments_ttl` 0, nor over
+    /// `limits::MAX_RECORDED_ARGUMENTS`, nor where an [`Record::Asked`] has them already.
+    pub arguments: Option<String>,
+}
+
+/// What a runner said of a tool that it offered, the definition aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OfferedTool {
+    /// The least class of its results.
+    pub class: DataClass,
+    /// Whether its results could have been written by a stranger.
+    pub untrusted: bool,
+    /// What running it twice does.
+    pub effects: Effects,
+    /// Whether it can carry data out of the machine.
+    pub egress: bool,
+    /// The form of its results.
+    pub content: Content,
+}
+
+impl OfferedTool {
+    /// What a pinned definition says.
+    pub fn of(spec: &ToolSpec) -> Self {
+        Self {
+            class: spec.class,
+            untrusted: spec.untrusted,
+            effects: spec.effects,
+            egress: spec.egress,
+            content: spec.content,
+        }
+    }
+
+    /// As `policy::ToolFloor::effective` takes it; the definition is not in it.
+    pub fn spec(&self, name: ToolName) -> ToolSpec {
+        ToolSpec {
+            name,
+            description: String::new(),
+            input_schema: String::new(),
+            class: self.class,
+            untrusted: self.untrusted,
+            effects: self.effects,
+            egress: self.egress,
+            content: self.content,
+        }
+    }
 }
 
 /// What is made durable. `Engine::restore` reads exactly these.
@@ -84,6 +143,9 @@ pub enum Record {
         reason: DenyReason,
         /// The grant that says so, where one does.
         grant: Option<GrantId>,
+        /// What the decision was made of; records of layout 1 do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        basis: Option<Box<Basis>>,
     },
     /// A person is asked about a call.
     Asked {
@@ -101,6 +163,9 @@ pub enum Record {
         grants: Vec<Digest>,
         /// The approver roles that are asked.
         asked: Vec<RoleName>,
+        /// What the decision was made of; records of layout 1 do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        basis: Option<Box<Basis>>,
     },
     /// An approver's answer that counts.
     Voted {
@@ -177,6 +242,9 @@ pub enum Record {
         spend: Vec<GrantId>,
         /// The approval, once or standing, that is spent.
         approval: Option<ApprovalId>,
+        /// What the decision was made of; records of layout 1 do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        basis: Option<Box<Basis>>,
     },
     /// A call has its answer: kept, and told to every repeat.
     Answered {
@@ -291,6 +359,9 @@ pub enum Record {
         at: Timestamp,
         /// SHA-256 of its text.
         ruleset: Digest,
+        /// Its text; records of layout 1 do not have it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
         /// Who asked, where an operator did.
         by: Option<By>,
     },

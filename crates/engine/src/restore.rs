@@ -76,6 +76,7 @@ impl Engine {
                 effects,
                 grants,
                 asked,
+                ..
             } => {
                 self.at(request.created);
                 let names = request.grants.iter().map(|grant| grant.grant.clone());
@@ -441,6 +442,7 @@ impl Engine {
         self.rules_changed = self.record(Record::Configured {
             at: self.now,
             ruleset: self.config.digest.clone(),
+            text: Some(self.config.text.clone()),
             by: None,
         });
         // What was only read is not in the records: an open session is idle from now on.

@@ -30,6 +30,8 @@ const KEYS: &[&str] = &["approvers", "broker", "roles", "tool", "grant"];
 /// A whole configuration. It exists only if every part of it is sound.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// What it was read from.
+    pub text: String,
     /// SHA-256 of the text.
     pub digest: Digest,
     /// `[broker]`.
@@ -66,6 +68,7 @@ impl Config {
         }
         let digest = Digest::from_bytes(sha2::Sha256::digest(text.as_bytes()).into());
         Ok(Config {
+            text: text.to_owned(),
             digest,
             settings,
             roles,
@@ -148,8 +151,12 @@ pub struct Settings {
     pub refusal_ttl: u64,
     /// How long an answer is kept.
     pub answer_ttl: u64,
-    /// How long the record keeps arguments.
+    /// How long the record keeps arguments; 0: not at all.
     pub audit_arguments_ttl: u64,
+    /// How long the record is kept at least, if it does not outgrow `audit_bytes`.
+    pub audit_ttl: u64,
+    /// Bytes of the record over which its oldest part is given up.
+    pub audit_bytes: u64,
     /// How long a session may be idle.
     pub session_ttl: u64,
     /// Whether one uid may be agent or runner and also approver or operator.
@@ -200,6 +207,8 @@ pub struct Quota {
     pub waiting_bytes: u64,
     /// Bytes of kept answers.
     pub stored_bytes: u64,
+    /// Bytes of arguments that the record keeps of the role's calls; the oldest go first.
+    pub arguments_bytes: u64,
     /// Frames per second, with a burst of as many.
     pub requests_per_second: u64,
 }

@@ -45,6 +45,10 @@ pub const MAX_USES: u64 = (1 << 53) - 1;
 pub const MIN_FRAME: u64 = 4 << 10;
 /// Most bytes of `max_frame`.
 pub const MAX_FRAME: u64 = 64 << 20;
+/// Least bytes of `audit_bytes`.
+pub const MIN_AUDIT: u64 = 1 << 20;
+/// Most bytes of `audit_bytes`.
+pub const MAX_AUDIT: u64 = 1 << 50;
 /// Calls sent to one runner connection.
 pub const MAX_CONCURRENCY: u64 = 65_536;
 /// Bytes of a socket's path: what `sockaddr_un` holds, and its NUL.

@@ -46,6 +46,7 @@ fn record(id: u64) -> Record {
             grant: GrantId::new("orders").expect("a name"),
             spend: Vec::new(),
             approval: None,
+            basis: None,
         }
     } else {
         Record::Answered {

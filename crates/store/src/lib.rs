@@ -15,3 +15,5 @@ pub use error::StoreError;
 pub use row::Keep;
 pub use store::{Entry, FILE, Store};
 pub use writer::Writer;
+
+pub use engine::record;

@@ -15,6 +15,9 @@ pub struct Keep {
     pub arguments: u64,
 }
 
+/// Until when what goes with its record is kept.
+const AS_LONG_AS_THE_RECORD: u64 = u64::MAX;
+
 /// What is appended: canonical JSON, bound to the rows before it.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,10 +51,9 @@ pub(crate) fn split(
     keep: Keep,
 ) -> Result<(String, Option<Content>), serde_json::Error> {
     let until = until(&record, keep);
-    let content = content_of(&mut record)
-        .map(std::mem::take)
-        .zip(until)
-        .map(|(text, until)| Content { text, until });
+    let content = place(&mut record)
+        .and_then(Place::take)
+        .map(|text| Content { text, until });
     let row = Row {
         id,
         record,
@@ -79,14 +81,13 @@ pub(crate) fn join(
     if row.id != id {
         return Err(format!("it says that it is record {}", row.id));
     }
-    let place = content_of(&mut row.record);
-    match (place, row.content, content) {
-        (None, None, None) => Ok(row.record),
+    match (place(&mut row.record), row.content, content) {
+        (None | Some(Place::Perhaps(_)), None, None) => Ok(row.record),
         (Some(place), Some(beside), Some(content)) => {
             if chain::digest(&content) != beside.hash {
                 return Err("its content is another one".to_owned());
             }
-            *place = content;
+            place.put(content);
             Ok(row.record)
         }
         (Some(_), Some(beside), None) if beside.until < forgotten => Ok(without(row.record)),
@@ -102,17 +103,41 @@ fn without(record: Record) -> Record {
     }
 }
 
-fn content_of(record: &mut Record) -> Option<&mut String> {
+/// Where a record has what is kept beside it.
+enum Place<'a> {
+    Always(&'a mut String),
+    Perhaps(&'a mut Option<String>),
+}
+
+impl Place<'_> {
+    fn take(self) -> Option<String> {
+        match self {
+            Self::Always(text) => Some(std::mem::take(text)),
+            Self::Perhaps(text) => text.take(),
+        }
+    }
+
+    fn put(self, content: String) {
+        match self {
+            Self::Always(text) => *text = content,
+            Self::Perhaps(text) => *text = Some(content),
+        }
+    }
+}
+
+fn place(record: &mut Record) -> Option<Place<'_>> {
     match record {
-        Record::Asked { request, .. } => Some(&mut request.arguments),
-        Record::Answered { msg, .. } => Some(msg),
+        Record::Asked { request, .. } => Some(Place::Always(&mut request.arguments)),
+        Record::Answered { msg, .. } => Some(Place::Always(msg)),
+        Record::Denied { basis, .. } | Record::Dispatched { basis, .. } => basis
+            .as_mut()
+            .map(|basis| Place::Perhaps(&mut basis.arguments)),
+        Record::Configured { text, .. } => Some(Place::Perhaps(text)),
         Record::Opened { .. }
         | Record::Raised { .. }
-        | Record::Denied { .. }
         | Record::Voted { .. }
         | Record::Settled { .. }
         | Record::Standing { .. }
-        | Record::Dispatched { .. }
         | Record::Late { .. }
         | Record::Evicted { .. }
         | Record::Joined { .. }
@@ -121,17 +146,15 @@ fn content_of(record: &mut Record) -> Option<&mut String> {
         | Record::Granted { .. }
         | Record::Revoked { .. }
         | Record::Pinned { .. }
-        | Record::Configured { .. }
         | Record::Draining { .. } => None,
     }
 }
 
-fn until(record: &Record, keep: Keep) -> Option<Timestamp> {
+fn until(record: &Record, keep: Keep) -> Timestamp {
     match record {
-        Record::Asked { request, .. } => {
-            Some(request.created.plus(keep.arguments).max(request.expires))
-        }
-        Record::Answered { at, .. } => Some(at.plus(keep.answers)),
-        _ => None,
+        Record::Asked { request, .. } => request.created.plus(keep.arguments).max(request.expires),
+        Record::Answered { at, .. } => at.plus(keep.answers),
+        Record::Denied { at, .. } | Record::Dispatched { at, .. } => at.plus(keep.arguments),
+        _ => Timestamp::default().plus(AS_LONG_AS_THE_RECORD),
     }
 }

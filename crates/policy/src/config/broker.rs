@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 use super::Settings;
 use super::faults::Faults;
 use super::section::Section;
-use crate::limits::{MAX_DURATION, MAX_FRAME, MAX_PATTERN, MAX_SOCKET_PATH, MIN_FRAME};
+use crate::limits::{
+    MAX_AUDIT, MAX_DURATION, MAX_FRAME, MAX_PATTERN, MAX_SOCKET_PATH, MIN_AUDIT, MIN_FRAME,
+};
 use crate::path;
 
 const SECOND: u64 = 1000;
@@ -31,6 +33,8 @@ const KEYS: &[&str] = &[
     "refusal_ttl",
     "answer_ttl",
     "audit_arguments_ttl",
+    "audit_ttl",
+    "audit_bytes",
     "session_ttl",
     "allow_shared_uid",
 ];
@@ -52,6 +56,8 @@ impl Default for Settings {
             refusal_ttl: 10 * MINUTE,
             answer_ttl: 24 * HOUR,
             audit_arguments_ttl: 7 * DAY,
+            audit_ttl: 365 * DAY,
+            audit_bytes: 4 << 30,
             session_ttl: 7 * DAY,
             allow_shared_uid: false,
         }
@@ -78,6 +84,9 @@ pub(crate) fn read(top: &Section<'_>, faults: &mut Faults) -> Settings {
     if let Some(size) = section.size(faults, "max_frame", MIN_FRAME..=MAX_FRAME) {
         settings.max_frame = size;
     }
+    if let Some(size) = section.size(faults, "audit_bytes", MIN_AUDIT..=MAX_AUDIT) {
+        settings.audit_bytes = size;
+    }
     for (key, duration) in [
         ("runner_wait", &mut settings.runner_wait),
         ("call_timeout", &mut settings.call_timeout),
@@ -89,6 +98,7 @@ pub(crate) fn read(top: &Section<'_>, faults: &mut Faults) -> Settings {
         ("approval_ttl", &mut settings.approval_ttl),
         ("refusal_ttl", &mut settings.refusal_ttl),
         ("answer_ttl", &mut settings.answer_ttl),
+        ("audit_ttl", &mut settings.audit_ttl),
         ("session_ttl", &mut settings.session_ttl),
     ] {
         if let Some(millis) = section.duration(faults, key, SOME_TIME) {

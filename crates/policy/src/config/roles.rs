@@ -30,6 +30,7 @@ const QUOTA_KEYS: &[&str] = &[
     "approvals",
     "waiting_bytes",
     "stored_bytes",
+    "arguments_bytes",
     "requests_per_second",
 ];
 
@@ -64,6 +65,7 @@ impl Default for Quota {
             approvals: 16,
             waiting_bytes: 64 << 20,
             stored_bytes: 256 << 20,
+            arguments_bytes: 64 << 20,
             requests_per_second: 1000,
         }
     }
@@ -290,6 +292,7 @@ fn read_quota(section: &Section<'_>, faults: &mut Faults) -> Quota {
     for (key, value) in [
         ("waiting_bytes", &mut quota.waiting_bytes),
         ("stored_bytes", &mut quota.stored_bytes),
+        ("arguments_bytes", &mut quota.arguments_bytes),
     ] {
         if let Some(bytes) = section.size(faults, key, 1..=1 << 40) {
             *value = bytes;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use engine::{By, CallKey, Record, RecordId, SessionKey};
+use engine::{Basis, By, CallKey, OfferedTool, Record, RecordId, SessionKey};
 use proto::{
     Answer, ApprovalRequest, AskingGrant, CallId, Content, DataClass, DenyReason, Digest, Effects,
     Label, Outcome, Raise, Scope, Timestamp, ToolSpec,
@@ -82,6 +82,21 @@ fn by() -> By {
     }
 }
 
+pub(crate) fn basis(arguments: Option<&str>) -> Box<Basis> {
+    Box::new(Basis {
+        label: Label::TOP,
+        offer: Some(OfferedTool {
+            class: DataClass::Secret,
+            untrusted: true,
+            effects: Effects::Idempotent,
+            egress: true,
+            content: Content::Mcp,
+        }),
+        uses: vec![("mail".try_into().unwrap(), 3)],
+        arguments: arguments.map(str::to_owned),
+    })
+}
+
 /// A person is asked at `created` about this; nobody can answer after `expires`.
 pub(crate) fn asked(number: u64, arguments: &str, created: u64, expires: u64) -> Record {
     Record::Asked {
@@ -115,6 +130,7 @@ pub(crate) fn asked(number: u64, arguments: &str, created: u64, expires: u64) ->
         effects: Effects::Once,
         grants: vec![digest(4)],
         asked: vec!["people".try_into().unwrap()],
+        basis: Some(basis(None)),
     }
 }
 
@@ -191,6 +207,7 @@ pub(crate) fn each() -> Vec<Record> {
             fingerprint: digest(1),
             reason: DenyReason::TaintTooHigh,
             grant: Some(grant()),
+            basis: Some(basis(Some("{\"to\":\"x\"}"))),
         },
         asked(4, "{\"to\":\"\u{0}\u{e9}\u{1f600}\"}", 4, 14),
         Record::Voted {
@@ -235,6 +252,18 @@ pub(crate) fn each() -> Vec<Record> {
             grant: grant(),
             spend: vec![grant()],
             approval: Some(approval()),
+            basis: Some(basis(Some(""))),
+        },
+        Record::Dispatched {
+            at: at(8),
+            call: call(9),
+            fingerprint: digest(2),
+            tool: tool(),
+            effects: Effects::Read,
+            grant: grant(),
+            spend: Vec::new(),
+            approval: None,
+            basis: None,
         },
         answered(4, "{\"text\":\"\u{0}\u{e9}\u{1f600}\"}", 9),
         answered(5, "", 10),
@@ -293,6 +322,7 @@ pub(crate) fn each() -> Vec<Record> {
         Record::Configured {
             at: at(19),
             ruleset: digest(9),
+            text: Some("[broker]\n".to_owned()),
             by: None,
         },
         Record::Draining {
