@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{ConnId, Effect, Effects, Engine, Event, RequestId};
+use engine::{ConnId, Effect, Effects, Engine, Event, Part, RequestId};
 use policy::Config;
 use proto::{DecodeError, ErrorCode, Timestamp};
 
@@ -391,10 +391,42 @@ fn restored(
     records: &[engine::Record],
     effects: &mut Effects,
 ) -> Engine {
-    match Engine::restore(config.clone(), time(now), read_back(records), effects) {
+    let (parts, rest) = condensed(config, now, &read_back(records));
+    match Engine::restore(config.clone(), time(now), parts, rest, effects) {
         Ok(engine) => engine,
         Err(why) => panic!("a configuration that was taken does not fit after a restart: {why}"),
     }
+}
+
+/// A snapshot of a snapshot, at two records that the time picks, and the records after it: they are the
+/// state that all records are.
+fn condensed(
+    config: &Arc<Config>,
+    now: u64,
+    records: &[engine::Record],
+) -> (Vec<Part>, Vec<engine::Record>) {
+    let condense = |parts: &[Part], records: &[engine::Record]| {
+        Engine::condense(config.clone(), parts.to_vec(), records.to_vec())
+    };
+    let pick = |most: usize| usize::try_from(now).unwrap_or(0) % (most + 1);
+    let (old, rest) = records.split_at(pick(records.len()));
+    let (newer, rest) = rest.split_at(pick(rest.len()));
+    let parts = read_parts_back(&condense(&read_parts_back(&condense(&[], old)), newer));
+    assert_eq!(
+        condense(&parts, rest),
+        condense(&[], records),
+        "a snapshot and the records after it are the state that all records are"
+    );
+    (parts, rest.to_vec())
+}
+
+/// Parts as a store gives them back.
+fn read_parts_back(parts: &[Part]) -> Vec<Part> {
+    let text = |part| serde_json::to_string(part).expect("a part can be written");
+    let read = |text: String| serde_json::from_str(&text).expect("a part can be read back");
+    let back: Vec<Part> = parts.iter().map(text).map(read).collect();
+    assert_eq!(back, parts, "a part reads back as it was written");
+    back
 }
 
 /// Records as a store gives them back: through their text.

@@ -98,7 +98,7 @@ impl Engine {
             now,
             started: now,
             last_record: 0,
-            nonce: now.millis().wrapping_mul(0x9E37_79B9_7F4A_7C15),
+            nonce: seed(now),
             accounts: BTreeMap::new(),
             conns: BTreeMap::new(),
             sessions: BTreeMap::new(),
@@ -148,6 +148,7 @@ impl Engine {
             Event::Closed { conn } => self.closed(conn),
             Event::Configured { config, request } => self.configured(config, request),
             Event::ConfigRefused { request, why } => self.config_refused(request, &why),
+            Event::Snapshot(snapshot) => self.note_snapshot(snapshot),
             Event::Drain => {
                 self.begin_drain(None);
             }
@@ -328,4 +329,9 @@ impl Engine {
         self.tell_tails(&log);
         self.out.push(Effect::Log(log));
     }
+}
+
+/// What ids are made from until the first event brings a random number.
+pub(crate) fn seed(now: Timestamp) -> u64 {
+    now.millis().wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use policy::Config;
-use proto::{DecodeError, Decoded, RoleName};
+use proto::{DecodeError, Decoded, Digest, RoleName};
+
+use crate::record::RecordId;
 
 /// One connection. The shell numbers them and never uses a number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,6 +28,19 @@ pub struct RequestId {
     pub conn: ConnId,
     /// Its number there.
     pub id: u64,
+}
+
+/// A snapshot that is written, and what it makes room for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The last record that is in it.
+    pub of: RecordId,
+    /// SHA-256 over its parts.
+    pub hash: Digest,
+    /// The first record that is kept: older ones are given up.
+    pub begins: RecordId,
+    /// The chain's hash before that one.
+    pub before: Digest,
 }
 
 /// What comes in.
@@ -77,6 +92,8 @@ pub enum Event {
         /// Every fault, in words.
         why: String,
     },
+    /// A snapshot of the state as of an earlier record is kept: from its record on it counts.
+    Snapshot(Snapshot),
     /// Take no new calls; end when those in flight have ended.
     Drain,
 }

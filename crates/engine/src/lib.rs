@@ -27,6 +27,7 @@ mod received;
 pub mod record;
 mod restore;
 mod session;
+pub mod snapshot;
 mod state;
 mod tail;
 mod timers;
@@ -37,5 +38,6 @@ mod vote;
 
 pub use effect::{Effect, Effects, Level, Log};
 pub use engine::{Engine, Usage};
-pub use event::{ConnId, Event, Peer, RequestId};
+pub use event::{ConnId, Event, Peer, RequestId, Snapshot};
 pub use record::{Basis, By, CallKey, OfferedTool, Record, RecordId, SessionKey};
+pub use snapshot::Part;

@@ -365,6 +365,26 @@ pub enum Record {
         /// Who asked, where an operator did.
         by: Option<By>,
     },
+    /// The state as of an earlier record is kept beside the record, and takes its place. What is older
+    /// than `begins` is given up.
+    Snapshot {
+        /// When.
+        at: Timestamp,
+        /// The last record that is in it.
+        of: RecordId,
+        /// SHA-256 over its parts.
+        hash: Digest,
+        /// The first record that is kept.
+        begins: RecordId,
+        /// The chain's hash before that one.
+        before: Digest,
+        /// SHA-256 of the configuration's text that counts.
+        ruleset: Digest,
+        /// Its text.
+        text: Option<String>,
+        /// The grants of run time that count.
+        grants: Vec<(GrantId, String)>,
+    },
     /// A drain began.
     Draining {
         /// When.

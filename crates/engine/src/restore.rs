@@ -10,14 +10,16 @@ use proto::{
 };
 
 use crate::effect::Effects as Effected;
-use crate::engine::Engine;
+use crate::engine::{Engine, seed};
 use crate::record::{CallKey, Record, RecordId, SessionKey};
+use crate::snapshot::Part;
 use crate::state::{Approval, Call, Cover, Question, SettledApproval, Standing, State, Vote};
 use crate::timers::Timer;
 
 impl Engine {
-    /// An engine as the durable records left it, read in order from the first. The next record's
-    /// number follows theirs. Effects are those of what lapsed or was interrupted meanwhile.
+    /// An engine as the durable records left it: the snapshot's parts, and the records after it, or all
+    /// of them, in order. The next record's number follows theirs. Effects are those of what lapsed or
+    /// was interrupted meanwhile.
     ///
     /// # Errors
     /// In words: a grant of run time does not fit the configuration. Without it a deny would be
@@ -25,26 +27,41 @@ impl Engine {
     pub fn restore(
         config: Arc<Config>,
         now: Timestamp,
+        parts: impl IntoIterator<Item = Part>,
         records: impl IntoIterator<Item = Record>,
         effects: &mut Effected,
     ) -> Result<Self, String> {
-        let mut engine = Self::new(config, now);
-        // What a record starts lasts from its own time on.
-        engine.now = Timestamp::default();
-        engine.enter(Timestamp::default(), effects);
-        engine.replaying = true;
-        for record in records {
-            engine.last_record += 1;
-            engine.replay(record);
-        }
-        engine.replaying = false;
+        let mut engine = Self::replayed(config, parts, records);
+        engine.started = now;
+        engine.nonce = seed(now);
         engine.at(now);
+        engine.enter(now, effects);
         let resumed = engine.resume();
         if resumed.is_ok() {
             engine.settle_work();
         }
         engine.leave(effects);
         resumed.map(|()| engine)
+    }
+
+    /// The state as these leave it, with nothing settled that was interrupted.
+    pub(crate) fn replayed(
+        config: Arc<Config>,
+        parts: impl IntoIterator<Item = Part>,
+        records: impl IntoIterator<Item = Record>,
+    ) -> Self {
+        // What a record starts lasts from its own time on.
+        let mut engine = Self::new(config, Timestamp::default());
+        engine.replaying = true;
+        for part in parts {
+            engine.take_part(part);
+        }
+        for record in records {
+            engine.last_record += 1;
+            engine.replay(record);
+        }
+        engine.replaying = false;
+        engine
     }
 
     fn replay(&mut self, record: Record) {
@@ -65,9 +82,11 @@ impl Engine {
                 self.at(at);
                 self.raise_own(&session, seen, call.zip(tool.as_ref()));
             }
-            Record::Denied { at, .. } | Record::Late { at, .. } | Record::Draining { at, .. } => {
-                self.at(at);
-            }
+            Record::Denied { at, .. }
+            | Record::Late { at, .. }
+            | Record::Configured { at, .. }
+            | Record::Snapshot { at, .. }
+            | Record::Draining { at, .. } => self.at(at),
             Record::Asked {
                 request,
                 fingerprint,
@@ -87,7 +106,11 @@ impl Engine {
                     grants: names.zip(grants).collect(),
                     label: request.label,
                 };
-                self.replay_asked(request, question, effects, asked);
+                let interrupted = self
+                    .call(&asked_call(&request))
+                    .is_some_and(|held| matches!(held.state, State::Interrupted));
+                let id = RecordId(self.last_record);
+                self.replay_asked(request, question, effects, interrupted, asked, id);
             }
             Record::Voted {
                 at,
@@ -206,37 +229,31 @@ impl Engine {
                 self.at(at);
                 self.pins.insert((runner, spec.name.clone()), spec);
             }
-            Record::Configured { at, .. } => self.at(at),
         }
     }
 
     /// Time never falls, over restarts either.
-    fn at(&mut self, at: Timestamp) {
+    pub(crate) fn at(&mut self, at: Timestamp) {
         self.now = self.now.max(at);
     }
 
-    fn replay_call(&mut self, key: &CallKey, call: Call) {
+    pub(crate) fn replay_call(&mut self, key: &CallKey, call: Call) {
         if let Some(session) = self.sessions.get_mut(&key.session) {
             session.highest = session.highest.max(Some(key.call));
             session.calls.insert(key.call, call);
         }
     }
 
-    fn replay_asked(
+    pub(crate) fn replay_asked(
         &mut self,
         request: ApprovalRequest,
         question: Question,
         effects: Effects,
+        interrupted: bool,
         asked: Vec<RoleName>,
+        record: RecordId,
     ) {
-        let session = SessionKey {
-            role: request.role.clone(),
-            session: request.session.clone(),
-        };
-        let key = CallKey {
-            session,
-            call: request.call,
-        };
+        let key = asked_call(&request);
         let msg = proto::encode_message(&Message::ToolRequest(ToolRequest {
             session: request.session.clone(),
             call: request.call,
@@ -248,14 +265,12 @@ impl Engine {
             request.tool.clone(),
             question.fingerprint.clone(),
             effects,
-            self.now,
+            request.created,
         );
         call.arguments = request.arguments.clone();
         call.request = msg;
         call.charge = charge;
-        call.interrupted = self
-            .call(&key)
-            .is_some_and(|held| matches!(held.state, State::Interrupted));
+        call.interrupted = interrupted;
         self.replay_call(&key, call);
         if let Some(session) = self.sessions.get_mut(&key.session) {
             session.in_flight += 1;
@@ -272,7 +287,7 @@ impl Engine {
             asked,
             votes: Vec::new(),
             refused: None,
-            after: None,
+            after: Some(record),
         });
     }
 
@@ -320,6 +335,8 @@ impl Engine {
             call.request = Bytes::new();
             call.state = State::Interrupted;
             session.calls.insert(key.call, call);
+            let at = self.now.plus(self.config.settings.answer_ttl);
+            self.timers.set(Timer::Answer(key.clone()), at);
         }
         if charge > 0 {
             session.in_flight -= 1;
@@ -387,8 +404,7 @@ impl Engine {
             let mut call = replayed(tool, fingerprint.clone(), effects, self.now);
             call.state = State::Interrupted;
             self.replay_call(key, call);
-            let at = self.now.plus(self.config.settings.answer_ttl);
-            self.timers.set(Timer::Answer(key.clone()), at);
+            self.evict_later(key, self.now);
         }
         let Some(approval) = approval else { return };
         let Some(session) = self.sessions.get(&key.session) else {
@@ -534,8 +550,24 @@ impl Engine {
     }
 }
 
+/// The call that a person is asked about.
+fn asked_call(request: &ApprovalRequest) -> CallKey {
+    CallKey {
+        session: SessionKey {
+            role: request.role.clone(),
+            session: request.session.clone(),
+        },
+        call: request.call,
+    }
+}
+
 /// A call as a record tells of it.
-fn replayed(tool: ToolName, fingerprint: Digest, effects: Effects, since: Timestamp) -> Call {
+pub(crate) fn replayed(
+    tool: ToolName,
+    fingerprint: Digest,
+    effects: Effects,
+    since: Timestamp,
+) -> Call {
     Call {
         tool,
         fingerprint,

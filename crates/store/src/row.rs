@@ -132,7 +132,9 @@ fn place(record: &mut Record) -> Option<Place<'_>> {
         Record::Denied { basis, .. } | Record::Dispatched { basis, .. } => basis
             .as_mut()
             .map(|basis| Place::Perhaps(&mut basis.arguments)),
-        Record::Configured { text, .. } => Some(Place::Perhaps(text)),
+        Record::Configured { text, .. } | Record::Snapshot { text, .. } => {
+            Some(Place::Perhaps(text))
+        }
         Record::Opened { .. }
         | Record::Raised { .. }
         | Record::Voted { .. }

@@ -134,7 +134,10 @@ impl Model {
                 self.coverage.drains += 1;
                 self.draining = true;
             }
-            Record::Denied { .. } | Record::Answered { .. } | Record::Configured { .. } => {}
+            Record::Denied { .. }
+            | Record::Answered { .. }
+            | Record::Configured { .. }
+            | Record::Snapshot { .. } => {}
         }
     }
 

@@ -275,7 +275,7 @@ impl World {
         let mut effects = Effects::new();
         self.inbox.clear();
         self.pending_bytes.clear();
-        self.engine = Engine::restore(config, self.time(), self.records.clone(), &mut effects)
+        self.engine = Engine::restore(config, self.time(), [], self.records.clone(), &mut effects)
             .unwrap_or_else(|e| panic!("{e}"));
         self.take(effects);
     }
