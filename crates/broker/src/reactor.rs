@@ -102,7 +102,9 @@ impl Reactor {
         let now = clock.now();
         let mut effects = Effects::new();
         let engine = store
-            .replay(|records| Engine::restore(loaded.config.clone(), now, [], records, &mut effects))
+            .replay(|records| {
+                Engine::restore(loaded.config.clone(), now, [], records, &mut effects)
+            })
             .map_err(|error| Fault::of_store(&error))?
             .map_err(Fault::Configuration)?;
         let heads = Heads::restored(store.head().clone());

@@ -124,12 +124,7 @@ impl Engine {
         // `CALL_OVERHEAD` at least.
         let kept = self.usage(role).stored_bytes / CALL_OVERHEAD;
         if self.account(role).stored.len() as u64 > kept.saturating_mul(2).saturating_add(64) {
-            let mut stored = std::mem::take(&mut self.account(role).stored);
-            stored.retain(|key| {
-                let state = self.call(key).map(|call| &call.state);
-                matches!(state, Some(State::Answered(_)))
-            });
-            self.account(role).stored = stored;
+            self.compact_stored(role);
         }
         // Answers that were evicted by their age leave their place here.
         while let Some(oldest) = self.account(role).stored.front().cloned()
@@ -140,6 +135,16 @@ impl Engine {
         {
             self.account(role).stored.pop_front();
         }
+    }
+
+    /// Lets go of the places of answers that are not kept any more.
+    pub(crate) fn compact_stored(&mut self, role: &proto::RoleName) {
+        let mut stored = std::mem::take(&mut self.account(role).stored);
+        stored.retain(|key| {
+            let state = self.call(key).map(|call| &call.state);
+            matches!(state, Some(State::Answered(_)))
+        });
+        self.account(role).stored = stored;
     }
 
     /// Tells one request the answer, or as much as its connection takes.

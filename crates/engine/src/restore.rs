@@ -11,6 +11,7 @@ use proto::{
 
 use crate::effect::Effects as Effected;
 use crate::engine::{Engine, seed};
+use crate::limits::SETTLED_LISTED;
 use crate::record::{CallKey, Record, RecordId, SessionKey};
 use crate::snapshot::Part;
 use crate::state::{Approval, Call, Cover, Question, SettledApproval, Standing, State, Vote};
@@ -146,7 +147,7 @@ impl Engine {
                     by,
                     comment,
                 };
-                self.replay_settled(settled, id);
+                self.replay_settled(settled);
             }
             standing @ Record::Standing { .. } => self.replay_standing(standing),
             Record::Dispatched {
@@ -210,7 +211,7 @@ impl Engine {
                 ..
             } => {
                 self.at(at);
-                self.apply_lowered(&role, &session, label, id);
+                self.apply_lowered(&role, &session, label, None);
             }
             Record::Granted {
                 at, grant, toml, ..
@@ -271,6 +272,7 @@ impl Engine {
         call.request = msg;
         call.charge = charge;
         call.interrupted = interrupted;
+        self.timers.cancel(&Timer::Answer(key.clone()));
         self.replay_call(&key, call);
         if let Some(session) = self.sessions.get_mut(&key.session) {
             session.in_flight += 1;
@@ -291,7 +293,7 @@ impl Engine {
         });
     }
 
-    fn replay_settled(&mut self, settled: proto::ApprovalSettled, after: Option<RecordId>) {
+    fn replay_settled(&mut self, settled: proto::ApprovalSettled) {
         let outcome = settled.outcome;
         let Some(approval) = self.unpend(&settled.approval) else {
             return;
@@ -303,7 +305,7 @@ impl Engine {
             at,
             asked: approval.asked.clone(),
             settled,
-            after,
+            after: None,
         });
         match outcome {
             Outcome::Approved => self.add_cover(
@@ -461,6 +463,7 @@ impl Engine {
             text: Some(self.config.text.clone()),
             by: None,
         });
+        self.forget_lapsed();
         // What was only read is not in the records: an open session is idle from now on.
         let (now, ttl) = (self.now, self.config.settings.session_ttl);
         for (key, session) in self.sessions.iter_mut().filter(|(_, s)| !s.closed) {
@@ -501,6 +504,19 @@ impl Engine {
         }
         self.recheck.extend(self.accounts.keys().cloned());
         Ok(())
+    }
+
+    /// Lets go of what its time has ended and no timer ends.
+    fn forget_lapsed(&mut self) {
+        let now = self.now;
+        for session in self.sessions.values_mut() {
+            session.refusals.retain(|_, until| *until > now);
+        }
+        self.settled
+            .retain(|settled| now.since(settled.at) <= SETTLED_LISTED);
+        for role in self.accounts.keys().cloned().collect::<Vec<_>>() {
+            self.compact_stored(&role);
+        }
     }
 
     /// Ends a call that was interrupted and must not run again.

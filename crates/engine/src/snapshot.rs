@@ -58,6 +58,8 @@ pub enum Part {
         watermark: Option<CallId>,
         /// The highest call id that was taken.
         highest: Option<CallId>,
+        /// When it was last used, as far as records tell.
+        last_used: Timestamp,
         /// The calls that raised its label.
         raises: Vec<Raise>,
         /// Refused fingerprints, and until when they are answered so.
@@ -287,6 +289,7 @@ impl Engine {
             closed: session.closed,
             watermark: session.watermark,
             highest: session.highest,
+            last_used: session.last_used,
             raises: session.raises.clone(),
             refusals: refusals
                 .filter(|(_, until)| **until > self.now)
@@ -301,8 +304,11 @@ impl Engine {
         for (approval, held) in session.standing.iter().filter(|(_, s)| holds(s.expires)) {
             parts.push(standing_part(key, approval, held));
         }
-        for (call, cover) in session.covers.iter().filter(|(_, c)| holds(c.expires)) {
-            parts.push(cover_part(key, *call, cover));
+        for (call, cover) in &session.covers {
+            // A spent one covers its call's rerun, and says who is told of its end.
+            if holds(cover.expires) || (cover.spent && session.calls.contains_key(call)) {
+                parts.push(cover_part(key, *call, cover));
+            }
         }
         for (id, call) in &session.calls {
             match &call.state {
@@ -439,6 +445,7 @@ impl Engine {
             closed,
             watermark,
             highest,
+            last_used,
             raises,
             refusals,
         } = part
@@ -451,6 +458,7 @@ impl Engine {
             session.went_into = went_into;
             session.watermark = watermark;
             session.highest = highest;
+            session.last_used = last_used;
             session.raises = raises;
             session.refusals = refusals.into_iter().collect();
         }
