@@ -2,10 +2,13 @@
 
 use std::rc::Rc;
 
+use std::sync::Arc;
+
 use engine::{Record, RecordId};
+use policy::Config;
 use proto::Timestamp;
-use store::{Keep, Store, Writer};
-use tokio::sync::watch;
+use store::{Keep, Store, Told, Writer};
+use tokio::sync::{mpsc, watch};
 
 use crate::exit::Fault;
 use crate::inbox::{Inbox, Input};
@@ -35,25 +38,41 @@ impl Durable {
     ///
     /// # Errors
     /// It cannot be written, or there can be no thread.
-    pub fn begin(&mut self, mut store: Store, keep: Keep, inbox: &Rc<Inbox>) -> Result<(), Fault> {
+    pub fn begin(
+        &mut self,
+        mut store: Store,
+        config: Arc<Config>,
+        inbox: &Rc<Inbox>,
+    ) -> Result<(), Fault> {
+        let keep = keep(&config);
         store
             .append(std::mem::take(&mut self.waiting), keep)
             .map_err(|error| Fault::of_store(&error))?;
         self.durable = self.appended;
-        // Only the latest word counts.
+        // Only the latest word on what is durable counts.
         let (tell, mut told) = watch::channel(Ok(store.head().clone()));
-        let writer = Writer::start(store, move |outcome| {
-            let outcome = outcome.map_err(|error| error.to_string());
+        let (also, mut said) = mpsc::unbounded_channel();
+        let writer = Writer::start(store, config, move |word| {
             // Nobody listens any more where the process ends.
-            let _ = tell.send(outcome);
+            let _ = match word {
+                Told::Durable(head) => tell.send(Ok(head)).is_ok(),
+                Told::Failed(error) => tell.send(Err(error.to_string())).is_ok(),
+                Told::Snapshot(snapshot) => also.send(Ok(snapshot)).is_ok(),
+                Told::NoSnapshot(error) => also.send(Err(error.to_string())).is_ok(),
+            };
         });
         let failed = |error| Fault::Internal(format!("cannot start the store's thread: {error}"));
         self.writer = Some(writer.map_err(failed)?);
-        let inbox = Rc::clone(inbox);
+        let (inbox, inbox_of_snapshots) = (Rc::clone(inbox), Rc::clone(inbox));
         tokio::task::spawn_local(async move {
             while told.changed().await.is_ok() {
                 let outcome = told.borrow_and_update().clone();
                 inbox.push(Input::Stored(outcome));
+            }
+        });
+        tokio::task::spawn_local(async move {
+            while let Some(snapshot) = said.recv().await {
+                inbox_of_snapshots.push(Input::Snapshot(snapshot));
             }
         });
         Ok(())
@@ -65,12 +84,19 @@ impl Durable {
         self.waiting.push((id, record));
     }
 
+    /// Another configuration says what is kept.
+    pub fn configured(&self, config: Arc<Config>) {
+        if let Some(writer) = &self.writer {
+            writer.configured(config);
+        }
+    }
+
     /// Hands over what was appended, in one go. It does not wait.
-    pub fn commit(&mut self, keep: Keep, now: Timestamp) {
+    pub fn commit(&mut self, config: &Config, now: Timestamp) {
         if let Some(writer) = &self.writer
             && !self.waiting.is_empty()
         {
-            writer.write(std::mem::take(&mut self.waiting), keep, now);
+            writer.write(std::mem::take(&mut self.waiting), keep(config), now);
         }
     }
 
@@ -94,6 +120,13 @@ impl Durable {
         if let Some(writer) = self.writer.take() {
             writer.end();
         }
+    }
+}
+
+fn keep(config: &Config) -> Keep {
+    Keep {
+        answers: config.settings.answer_ttl,
+        arguments: config.settings.audit_arguments_ttl,
     }
 }
 

@@ -44,6 +44,8 @@ pub enum Input {
     },
     /// Everything up to this head is durable; or why nothing more will be.
     Stored(Result<Head, String>),
+    /// A snapshot is written, and counts once it is recorded; or why there is none.
+    Snapshot(Result<engine::Snapshot, String>),
     /// A configuration was loaded, or not.
     Reloaded {
         /// The operator's request, if it was one.

@@ -102,8 +102,8 @@ impl Reactor {
         let now = clock.now();
         let mut effects = Effects::new();
         let engine = store
-            .replay(|records| {
-                Engine::restore(loaded.config.clone(), now, [], records, &mut effects)
+            .replay(|parts, records| {
+                Engine::restore(loaded.config.clone(), now, parts, records, &mut effects)
             })
             .map_err(|error| Fault::of_store(&error))?
             .map_err(Fault::Configuration)?;
@@ -145,8 +145,8 @@ impl Reactor {
         };
         // What lapsed or was interrupted meanwhile.
         reactor.apply();
-        let keep = reactor.keep();
-        reactor.durable.begin(store, keep, &reactor.inbox)?;
+        let config = reactor.loaded.config.clone();
+        reactor.durable.begin(store, config, &reactor.inbox)?;
         Ok(reactor)
     }
 
@@ -286,6 +286,17 @@ impl Reactor {
                 // What depends on it was not sent, and is not.
                 logs::faults("store_failed", &why);
                 return Err(Exit::Store);
+            }
+            Input::Snapshot(Ok(snapshot)) => {
+                tracing::info!(
+                    event = "snapshot",
+                    records = snapshot.of.0,
+                    begins = snapshot.begins.0
+                );
+                self.handle(Event::Snapshot(snapshot));
+            }
+            Input::Snapshot(Err(why)) => {
+                tracing::warn!(event = "snapshot_failed", detail = why.as_str());
             }
             Input::Reloaded { request, outcome } => self.reloaded(request, outcome),
             Input::Reload(request) => self.reload(Some(request)),

@@ -54,7 +54,13 @@ fn copy(store: &Store, file: &File, path: &Path) -> anyhow::Result<Head> {
     file.sync_all().map_err(|error| failed(&error))?;
     let mut copied = Store::open_read_only(path).map_err(|error| failed(&error))?;
     copied
-        .replay(|records| records.for_each(drop))
+        .read(|entries| entries.for_each(drop))
+        .map_err(|error| failed(&error))?;
+    copied
+        .replay(|parts, records| {
+            parts.for_each(drop);
+            records.for_each(drop);
+        })
         .map_err(|error| failed(&error))?;
     Ok(copied.head().clone())
 }

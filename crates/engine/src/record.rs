@@ -393,3 +393,31 @@ pub enum Record {
         by: Option<By>,
     },
 }
+
+impl Record {
+    /// When it happened.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            Record::Asked { request, .. } => request.created,
+            Record::Opened { at, .. }
+            | Record::Raised { at, .. }
+            | Record::Denied { at, .. }
+            | Record::Voted { at, .. }
+            | Record::Settled { at, .. }
+            | Record::Standing { at, .. }
+            | Record::Dispatched { at, .. }
+            | Record::Answered { at, .. }
+            | Record::Late { at, .. }
+            | Record::Evicted { at, .. }
+            | Record::Joined { at, .. }
+            | Record::Closed { at, .. }
+            | Record::Lowered { at, .. }
+            | Record::Granted { at, .. }
+            | Record::Revoked { at, .. }
+            | Record::Pinned { at, .. }
+            | Record::Configured { at, .. }
+            | Record::Snapshot { at, .. }
+            | Record::Draining { at, .. } => *at,
+        }
+    }
+}

@@ -34,6 +34,21 @@ impl Head {
     }
 }
 
+/// A hash over texts, each ended by a line feed.
+#[derive(Debug, Default)]
+pub(crate) struct Sum(Sha256);
+
+impl Sum {
+    pub(crate) fn add(&mut self, text: &str) {
+        self.0.update(text);
+        self.0.update("\n");
+    }
+
+    pub(crate) fn hash(&self) -> Digest {
+        Digest::from_bytes(self.0.clone().finalize().into())
+    }
+}
+
 /// What a content is known by once it is gone.
 pub(crate) fn digest(content: &str) -> Digest {
     Digest::from_bytes(Sha256::digest(content).into())

@@ -20,6 +20,14 @@ pub enum StoreError {
         /// The latest that is known here.
         known: i64,
     },
+    /// An earlier version has written it, and only a daemon leads it to the layout of today.
+    #[error("{} has the older layout {found}: start rolebrokerd once, which leads it to this version's", path.display())]
+    Older {
+        /// The file.
+        path: PathBuf,
+        /// Its layout.
+        found: i64,
+    },
     /// It is a database of something else.
     #[error("{} is not a store of rolebroker: configure another state_dir, or move the file away", path.display())]
     Foreign {

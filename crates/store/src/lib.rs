@@ -5,15 +5,22 @@
 
 mod chain;
 mod error;
+mod reading;
+mod retention;
 mod row;
 mod schema;
+mod snapshot;
 mod store;
+mod sweeping;
 mod writer;
 
 pub use chain::Head;
 pub use error::StoreError;
+pub use reading::Entry;
+pub use retention::Retention;
 pub use row::Keep;
-pub use store::{Entry, FILE, Store};
-pub use writer::Writer;
+pub use snapshot::Made;
+pub use store::{FILE, Store};
+pub use writer::{Told, Writer};
 
 pub use engine::record;

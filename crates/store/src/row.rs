@@ -1,7 +1,7 @@
 //! A record as a row: its text, and its content aside, where it can be forgotten.
 
-use engine::Record;
-use proto::{Digest, Timestamp};
+use engine::{Part, Record};
+use proto::{Digest, RoleName, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::chain;
@@ -28,6 +28,14 @@ struct Row {
     content: Option<Beside>,
 }
 
+/// A part of a snapshot, in the same way.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PartRow {
+    part: Part,
+    content: Option<Beside>,
+}
+
 /// What the chain knows of a content.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,11 +45,37 @@ struct Beside {
     until: Timestamp,
 }
 
+/// What a content is, and when it may go before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// An answer: once no snapshot keeps it.
+    Answer = 0,
+    /// The arguments that a person is asked about: once the asking is over they are as `Arguments`.
+    Asked = 1,
+    /// Arguments of a decision: once their role has too many.
+    Arguments = 2,
+    /// A configuration: with its record.
+    Rules = 3,
+}
+
 /// What is forgotten one day.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Content {
     pub(crate) text: String,
     pub(crate) until: Timestamp,
+    pub(crate) kind: Kind,
+    /// Whose it is; nobody's where it is the broker's own.
+    pub(crate) role: Option<RoleName>,
+}
+
+/// What may be gone.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gone {
+    /// Contents whose time was over before.
+    pub(crate) before: Timestamp,
+    /// Contents of records up to this one: a snapshot keeps what is needed of them.
+    pub(crate) up_to: u64,
 }
 
 /// A record's text, and its content.
@@ -50,10 +84,14 @@ pub(crate) fn split(
     mut record: Record,
     keep: Keep,
 ) -> Result<(String, Option<Content>), serde_json::Error> {
-    let until = until(&record, keep);
-    let content = place(&mut record)
-        .and_then(Place::take)
-        .map(|text| Content { text, until });
+    let about = about(&record, keep);
+    let text = place(&mut record).and_then(Place::take);
+    let content = about.zip(text).map(|((kind, role, until), text)| Content {
+        text,
+        until,
+        kind,
+        role,
+    });
     let row = Row {
         id,
         record,
@@ -65,8 +103,7 @@ pub(crate) fn split(
     Ok((serde_json::to_string(&row)?, content))
 }
 
-/// The record again. Contents whose time was over before `forgotten` may be gone; an answer without its content is
-/// read as its end: nothing runs again for it.
+/// The record again. An answer without its content is read as its end: nothing runs again for it.
 ///
 /// # Errors
 /// In words: why it is not what was written.
@@ -74,7 +111,7 @@ pub(crate) fn join(
     id: u64,
     text: &str,
     content: Option<String>,
-    forgotten: Timestamp,
+    gone: Gone,
 ) -> Result<Record, String> {
     let mut row: Row =
         serde_json::from_str(text).map_err(|error| format!("it is no record: {error}"))?;
@@ -90,7 +127,13 @@ pub(crate) fn join(
             place.put(content);
             Ok(row.record)
         }
-        (Some(_), Some(beside), None) if beside.until < forgotten => Ok(without(row.record)),
+        // Nothing depends on it.
+        (Some(Place::Perhaps(_)), Some(_), None) => Ok(row.record),
+        (Some(Place::Always(_)), Some(beside), None)
+            if beside.until < gone.before || id <= gone.up_to =>
+        {
+            Ok(without(row.record))
+        }
         (Some(_), Some(_), None) => Err("its content is gone before its time".to_owned()),
         _ => Err("its content does not belong to it".to_owned()),
     }
@@ -100,6 +143,52 @@ fn without(record: Record) -> Record {
     match record {
         Record::Answered { at, call, .. } => Record::Evicted { at, call },
         other => other,
+    }
+}
+
+/// A part's text, and the record whose content it needs. `until` says how long that is kept.
+pub(crate) fn split_part(
+    mut part: Part,
+    until: impl FnOnce(u64) -> rusqlite::Result<Timestamp>,
+) -> rusqlite::Result<(String, Option<u64>)> {
+    let taken = place_in_part(&mut part).map(|(record, text)| (record, std::mem::take(text)));
+    let content = match &taken {
+        Some((record, text)) => Some(Beside {
+            hash: chain::digest(text),
+            until: until(*record)?,
+        }),
+        None => None,
+    };
+    let text = serde_json::to_string(&PartRow { part, content })
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
+    Ok((text, taken.map(|(record, _)| record)))
+}
+
+/// The part again; as [`join`].
+///
+/// # Errors
+/// In words: why it is not what was written.
+pub(crate) fn join_part(
+    text: &str,
+    content: Option<String>,
+    before: Timestamp,
+) -> Result<Part, String> {
+    let mut row: PartRow = serde_json::from_str(text)
+        .map_err(|error| format!("a part of its snapshot is none: {error}"))?;
+    match (place_in_part(&mut row.part), row.content, content) {
+        (None, None, None) => Ok(row.part),
+        (Some((_, place)), Some(beside), Some(content)) => {
+            if chain::digest(&content) != beside.hash {
+                return Err("a content of its snapshot is another one".to_owned());
+            }
+            *place = content;
+            Ok(row.part)
+        }
+        (Some(_), Some(beside), None) if beside.until < before => Ok(match row.part {
+            Part::Answered { call, .. } => Part::Evicted { call },
+            other => other,
+        }),
+        _ => Err("a content of its snapshot is gone before its time".to_owned()),
     }
 }
 
@@ -152,11 +241,49 @@ fn place(record: &mut Record) -> Option<Place<'_>> {
     }
 }
 
-fn until(record: &Record, keep: Keep) -> Timestamp {
+/// What a record's content is, whose, and until when it is kept.
+fn about(record: &Record, keep: Keep) -> Option<(Kind, Option<RoleName>, Timestamp)> {
+    let until = |ttl| record.at().plus(ttl);
     match record {
-        Record::Asked { request, .. } => request.created.plus(keep.arguments).max(request.expires),
-        Record::Answered { at, .. } => at.plus(keep.answers),
-        Record::Denied { at, .. } | Record::Dispatched { at, .. } => at.plus(keep.arguments),
-        _ => Timestamp::default().plus(AS_LONG_AS_THE_RECORD),
+        Record::Asked { request, .. } => Some((
+            Kind::Asked,
+            Some(request.role.clone()),
+            until(keep.arguments).max(request.expires),
+        )),
+        Record::Answered { call, .. } => Some((
+            Kind::Answer,
+            Some(call.session.role.clone()),
+            until(keep.answers),
+        )),
+        Record::Denied { call, .. } | Record::Dispatched { call, .. } => Some((
+            Kind::Arguments,
+            Some(call.session.role.clone()),
+            until(keep.arguments),
+        )),
+        Record::Configured { .. } | Record::Snapshot { .. } => {
+            Some((Kind::Rules, None, until(AS_LONG_AS_THE_RECORD)))
+        }
+        _ => None,
+    }
+}
+
+/// Where a part has what is kept beside its record.
+fn place_in_part(part: &mut Part) -> Option<(u64, &mut String)> {
+    match part {
+        Part::Asked {
+            record, request, ..
+        } => Some((record.0, &mut request.arguments)),
+        Part::Answered { record, msg, .. } => Some((record.0, msg)),
+        Part::AsOf { .. }
+        | Part::Role { .. }
+        | Part::Session { .. }
+        | Part::Standing { .. }
+        | Part::Cover { .. }
+        | Part::Interrupted { .. }
+        | Part::Evicted { .. }
+        | Part::Settled { .. }
+        | Part::Pinned { .. }
+        | Part::Uses { .. }
+        | Part::Granted { .. } => None,
     }
 }

@@ -6,10 +6,11 @@ use rusqlite::{Connection, OptionalExtension as _};
 /// Says in the file's head whose it is: `rolb`.
 pub(crate) const APPLICATION: i64 = 0x726f_6c62;
 /// The latest layout.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 /// What leads from each layout to the next, from an empty file on.
-const STEPS: [&str; 1] = ["
+const STEPS: [&str; 2] = [
+    "
     CREATE TABLE record (
         id   INTEGER PRIMARY KEY,
         text TEXT NOT NULL,
@@ -23,11 +24,41 @@ const STEPS: [&str; 1] = ["
     -- Contents until before then may be gone.
     CREATE TABLE forgotten (before INTEGER NOT NULL) STRICT;
     INSERT INTO forgotten VALUES (0);
-"];
+    ",
+    "
+    -- What a content is: see `row::Kind`. Of layout 1 nobody knows: each is kept for its time.
+    ALTER TABLE content ADD COLUMN kind INTEGER NOT NULL DEFAULT 1;
+    -- Whose it is.
+    ALTER TABLE content ADD COLUMN role TEXT NOT NULL DEFAULT '';
+    -- The state as of a record, once another record says so.
+    CREATE TABLE snapshot (
+        of     INTEGER PRIMARY KEY,
+        head   TEXT NOT NULL,
+        hash   TEXT NOT NULL,
+        record INTEGER
+    ) STRICT;
+    CREATE TABLE part (
+        of     INTEGER NOT NULL,
+        n      INTEGER NOT NULL,
+        record INTEGER,
+        text   TEXT NOT NULL,
+        PRIMARY KEY (of, n)
+    ) STRICT, WITHOUT ROWID;
+    -- What is given up as a whole, from the first record that is kept on.
+    CREATE TABLE segment (
+        begins INTEGER PRIMARY KEY,
+        before TEXT NOT NULL,
+        at     INTEGER NOT NULL,
+        bytes  INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO segment VALUES (1, '0000000000000000000000000000000000000000000000000000000000000000', 0, 0);
+    ",
+];
 
 /// What a file is.
 pub(crate) enum Found {
     Ours,
+    Older(i64),
     Newer(i64),
     Foreign,
 }
@@ -43,6 +74,8 @@ pub(crate) fn look(sql: &Connection) -> rusqlite::Result<Found> {
         Found::Foreign
     } else if version > VERSION {
         Found::Newer(version)
+    } else if version < VERSION {
+        Found::Older(version)
     } else {
         Found::Ours
     })
@@ -60,7 +93,7 @@ pub(crate) fn migrate(sql: &mut Connection) -> rusqlite::Result<Found> {
     let empty = nothing && version == 0 && number(sql, "application_id")? == 0;
     match look(sql)? {
         Found::Foreign if empty => {}
-        Found::Ours => {}
+        Found::Ours | Found::Older(_) => {}
         other => return Ok(other),
     }
     sql.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;

@@ -1,46 +1,45 @@
-//! The database: opened, replayed, appended to.
+//! The database: opened, and appended to.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::{Record, RecordId};
-use proto::{Digest, Timestamp};
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use crate::chain::Head;
 use crate::error::StoreError;
+use crate::retention::{Grown, Segment};
 use crate::row::{self, Content, Keep};
 use crate::schema::{self, Found, VERSION};
+use crate::sweeping::Sweep;
 
 /// The database in the state folder; SQLite has `-wal` and `-shm` beside it.
 pub const FILE: &str = "rolebroker.db";
 const WAL: &str = "rolebroker.db-wal";
 /// How long another process may hold the file up.
-const BUSY: Duration = Duration::from_secs(5);
-/// Record numbers that one look for contents to forget goes over.
-const LOOK: u64 = 20_000;
-/// Pages that are given back to the file system in one go.
-const GIVEN_BACK: u32 = 1_000;
-
-/// A record as it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// The chain up to it.
-    pub head: Head,
-    /// Its text in the chain: contents by their hashes.
-    pub text: String,
-    /// What a restart makes of it.
-    pub record: Record,
-}
+pub(crate) const BUSY: Duration = Duration::from_secs(5);
 
 /// An open store. One at a time has a file: the broker's lock on the state folder sees to that.
 #[derive(Debug)]
 pub struct Store {
-    path: PathBuf,
-    sql: Connection,
-    head: Head,
-    /// Contents up to this record were looked at.
-    looked: u64,
+    pub(crate) path: PathBuf,
+    pub(crate) sql: Connection,
+    pub(crate) at: Place,
+    /// What is to be taken away.
+    pub(crate) sweep: Sweep,
+}
+
+/// How far the record goes, as far as it was read or written.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The end of the chain.
+    pub(crate) head: Head,
+    /// The last record in the snapshot that counts.
+    pub(crate) snapshot: Option<u64>,
+    /// What it is given up in, oldest first.
+    pub(crate) segments: Vec<Segment>,
+    /// Since the newest of these began.
+    pub(crate) grown: Grown,
 }
 
 impl Store {
@@ -68,11 +67,6 @@ impl Store {
         Self::of(path, opened)
     }
 
-    /// The end of the chain, as far as it was read or written.
-    pub fn head(&self) -> &Head {
-        &self.head
-    }
-
     /// Opens a store's file, or a copy of it, for an auditor, also while a broker writes to it. No record is changed.
     ///
     /// # Errors
@@ -89,17 +83,6 @@ impl Store {
         Self::of(path, opened)
     }
 
-    /// Copies the store as it is at this moment into an empty file, also while a broker writes to it.
-    ///
-    /// # Errors
-    /// [`StoreError`]: what is in the file then is no copy.
-    pub fn copy_into(&self, file: &str) -> Result<(), StoreError> {
-        self.sql
-            .execute("VACUUM INTO ?", [file])
-            .map(drop)
-            .map_err(|source| self.failed("copy", source))
-    }
-
     fn of(
         path: PathBuf,
         opened: rusqlite::Result<(Connection, Found)>,
@@ -108,9 +91,15 @@ impl Store {
             Ok((sql, Found::Ours)) => Ok(Self {
                 path,
                 sql,
-                head: Head::empty(),
-                looked: 0,
+                at: Place {
+                    head: Head::empty(),
+                    snapshot: None,
+                    segments: Vec::new(),
+                    grown: Grown::default(),
+                },
+                sweep: Sweep::default(),
             }),
+            Ok((_, Found::Older(found))) => Err(StoreError::Older { path, found }),
             Ok((_, Found::Newer(found))) => Err(StoreError::Newer {
                 path,
                 found,
@@ -125,100 +114,25 @@ impl Store {
         }
     }
 
-    /// Gives every record to `take`, in order, each checked against the chain before it is given. What it does not
-    /// take is checked too.
+    /// The end of the chain, as far as it was read or written.
+    pub fn head(&self) -> &Head {
+        &self.at.head
+    }
+
+    /// The chain before the first record that is kept, once it was read.
+    pub fn begins(&self) -> Head {
+        Segment::first(&self.at.segments)
+    }
+
+    /// Copies the store as it is at this moment into an empty file, also while a broker writes to it.
     ///
     /// # Errors
-    /// [`StoreError::Damaged`] at the first that is not what was written: what was taken before it must not be used.
-    pub fn replay<T>(
-        &mut self,
-        take: impl FnOnce(&mut dyn Iterator<Item = Record>) -> T,
-    ) -> Result<T, StoreError> {
-        self.read(|entries| take(&mut entries.map(|entry| entry.record)))
-    }
-
-    /// As [`Store::replay`], with the texts that the chain is made of.
-    ///
-    /// # Errors
-    /// As [`Store::replay`].
-    pub fn read<T>(
-        &mut self,
-        take: impl FnOnce(&mut dyn Iterator<Item = Entry>) -> T,
-    ) -> Result<T, StoreError> {
-        let mut head = Head::empty();
-        let mut wrong = None;
-        let mut refused = None;
-        let taken = (|| {
-            // All of it as of one moment: a broker may write and forget meanwhile.
-            let _moment = self.sql.unchecked_transaction()?;
-            let forgotten = self.forgotten()?;
-            let mut statement = self.sql.prepare(
-                "SELECT record.id, record.text, hash, content.text \
-                 FROM record LEFT JOIN content ON content.id = record.id ORDER BY record.id",
-            )?;
-            let mut rows = statement.query([])?;
-            let mut records = std::iter::from_fn(|| {
-                let next = rows.next().transpose()?.and_then(|row| {
-                    Ok((
-                        row.get::<_, u64>(0)?,
-                        row.get::<_, String>(1)?,
-                        row.get::<_, String>(2)?,
-                        row.get::<_, Option<String>>(3)?,
-                    ))
-                });
-                let read = match next {
-                    Ok((id, text, hash, content)) => {
-                        follow(&mut head, id, &text, &hash, content, forgotten).map(|record| {
-                            let head = head.clone();
-                            Entry { head, text, record }
-                        })
-                    }
-                    Err(error) if is_damage(&error) => Err(error.to_string()),
-                    Err(error) => {
-                        refused = Some(error);
-                        return None;
-                    }
-                };
-                read.map_err(|what| wrong = Some(what)).ok()
-            })
-            .fuse();
-            let taken = take(&mut records);
-            records.for_each(drop);
-            if wrong.is_none() && refused.is_none() && self.content_after(head.count)? {
-                wrong = Some("its content is there, and the record is not".to_owned());
-            }
-            Ok(taken)
-        })();
-        let taken = taken.map_err(|source| self.failed("read", source))?;
-        if let Some(source) = refused {
-            return Err(self.failed("read", source));
-        }
-        if let Some(what) = wrong {
-            return Err(StoreError::Damaged {
-                path: self.path.clone(),
-                record: head.count + 1,
-                what,
-            });
-        }
-        self.head = head;
-        Ok(taken)
-    }
-
-    fn forgotten(&self) -> rusqlite::Result<Timestamp> {
-        let before = self
-            .sql
-            .query_row("SELECT before FROM forgotten", [], |row| {
-                row.get::<_, u64>(0)
-            })?;
-        Ok(Timestamp::default().plus(before))
-    }
-
-    fn content_after(&self, id: u64) -> rusqlite::Result<bool> {
-        self.sql.query_row(
-            "SELECT EXISTS (SELECT 1 FROM content WHERE id > ?)",
-            [id],
-            |row| row.get(0),
-        )
+    /// [`StoreError`]: what is in the file then is no copy.
+    pub fn copy_into(&self, file: &str) -> Result<(), StoreError> {
+        self.sql
+            .execute("VACUUM INTO ?", [file])
+            .map(drop)
+            .map_err(|source| self.failed("copy", source))
     }
 
     /// Appends records, all of them or none, and returns once they are durable.
@@ -226,82 +140,60 @@ impl Store {
     /// # Errors
     /// [`StoreError`]: none is durable, and the store takes no more.
     pub fn append(&mut self, batch: Vec<(RecordId, Record)>, keep: Keep) -> Result<(), StoreError> {
-        let turns = (self.head.count + 1..).map(RecordId);
+        let turns = (self.at.head.count + 1..).map(RecordId);
         if let Some((_, turn)) = batch.iter().zip(turns).find(|((id, _), turn)| id != turn) {
             return Err(StoreError::OutOfTurn {
                 path: self.path.clone(),
                 record: turn.0,
             });
         }
-        let head = self
+        let at = self
             .try_append(batch, keep)
             .map_err(|source| self.failed("write", source))?;
-        self.head = head;
+        if at.snapshot != self.at.snapshot {
+            self.sweep.begin();
+        }
+        self.at = at;
         Ok(())
     }
 
-    fn try_append(&mut self, batch: Vec<(RecordId, Record)>, keep: Keep) -> rusqlite::Result<Head> {
-        let mut head = self.head.clone();
+    fn try_append(
+        &mut self,
+        batch: Vec<(RecordId, Record)>,
+        keep: Keep,
+    ) -> rusqlite::Result<Place> {
+        let mut at = self.at.clone();
         let transaction = self.sql.transaction()?;
         let mut add =
             transaction.prepare("INSERT INTO record (id, text, hash) VALUES (?, ?, ?)")?;
-        let mut beside =
-            transaction.prepare("INSERT INTO content (id, until, text) VALUES (?, ?, ?)")?;
+        let mut beside = transaction
+            .prepare("INSERT INTO content (id, until, kind, role, text) VALUES (?, ?, ?, ?, ?)")?;
         for (RecordId(id), record) in batch {
+            at.before(&transaction, &record, id)?;
             let (text, content) = row::split(id, record, keep)
                 .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))?;
-            head = head.and(&text);
-            add.execute(params![id, text, head.hash.as_str()])?;
-            if let Some(Content { text, until }) = content {
-                beside.execute(params![id, until.millis(), text])?;
+            at.head = at.head.and(&text);
+            at.grown.bytes += text.len() as u64;
+            add.execute(params![id, text, at.head.hash.as_str()])?;
+            if let Some(Content {
+                text,
+                until,
+                kind,
+                role,
+            }) = content
+            {
+                at.grown.contents += text.len() as u64;
+                let role = role.as_ref().map_or("", |role| role.as_str());
+                self.sweep.add(kind, role, text.len());
+                beside.execute(params![id, until.millis(), kind as u8, role, text])?;
             }
         }
         drop((add, beside));
         transaction.commit()?;
-        Ok(head)
+        Ok(at)
     }
 
-    /// Forgets contents whose time is over, among the next few records, and gives their space back.
-    ///
-    /// # Errors
-    /// [`StoreError`]: the store takes no more.
-    pub fn forget(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let from = self.looked;
-        let to = from + LOOK;
-        self.looked = if to >= self.head.count { 0 } else { to };
-        self.try_forget(from, to, now)
-            .map_err(|source| self.failed("write", source))
-    }
-
-    fn try_forget(&mut self, from: u64, to: u64, now: Timestamp) -> rusqlite::Result<()> {
-        let transaction = self.sql.transaction()?;
-        let gone = transaction.execute(
-            "DELETE FROM content WHERE id > ? AND id <= ? AND until < ?",
-            params![from, to, now.millis()],
-        )?;
-        if gone > 0 {
-            transaction.execute(
-                "UPDATE forgotten SET before = max(before, ?)",
-                [now.millis()],
-            )?;
-        }
-        transaction.commit()?;
-        // Each step gives one page back.
-        let vacuum = format!("PRAGMA incremental_vacuum({GIVEN_BACK})");
-        let mut vacuum = self.sql.prepare(&vacuum)?;
-        let mut pages = vacuum.query([])?;
-        while pages.next()?.is_some() {}
-        if gone > 0 {
-            // Nor is it in -wal, unless somebody reads there just now: the next time, then.
-            self.sql.busy_timeout(Duration::ZERO)?;
-            self.sql
-                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-            self.sql.busy_timeout(BUSY)?;
-        }
-        Ok(())
-    }
-
-    fn failed(&self, doing: &'static str, source: rusqlite::Error) -> StoreError {
+    pub(crate) fn failed(&self, doing: &'static str, source: rusqlite::Error) -> StoreError {
         StoreError::Sql {
             path: self.path.clone(),
             doing,
@@ -310,31 +202,43 @@ impl Store {
     }
 }
 
-/// Whether what was read is wrong, and not the reading.
-fn is_damage(error: &rusqlite::Error) -> bool {
-    matches!(
-        error.sqlite_error_code(),
-        None | Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-    )
-}
-
-/// The record of a row, if it is the one that follows.
-fn follow(
-    head: &mut Head,
-    id: u64,
-    text: &str,
-    hash: &str,
-    content: Option<String>,
-    forgotten: Timestamp,
-) -> Result<Record, String> {
-    let next = head.and(text);
-    if id != next.count {
-        return Err(format!("the next one is record {id}"));
+impl Place {
+    /// What a record that comes next does to the segments.
+    fn before(&mut self, sql: &Transaction<'_>, record: &Record, id: u64) -> rusqlite::Result<()> {
+        if id == 1 {
+            sql.execute("UPDATE segment SET at = ?", [record.at().millis()])?;
+            for segment in &mut self.segments {
+                segment.at = record.at();
+            }
+        }
+        let Record::Snapshot { at, of, begins, .. } = record else {
+            return Ok(());
+        };
+        let newest = Segment {
+            begins: id,
+            before: self.head.hash.clone(),
+            at: *at,
+            bytes: self.segments.last().map_or(0, |newest| newest.bytes) + self.grown.bytes,
+        };
+        sql.execute(
+            "UPDATE snapshot SET record = ? WHERE of = ?",
+            params![id, of.0],
+        )?;
+        sql.execute(
+            "INSERT INTO segment (begins, before, at, bytes) VALUES (?, ?, ?, ?)",
+            params![
+                newest.begins,
+                newest.before.as_str(),
+                newest.at.millis(),
+                newest.bytes
+            ],
+        )?;
+        sql.execute("DELETE FROM segment WHERE begins < ?", [begins.0])?;
+        self.segments.push(newest);
+        self.segments.retain(|segment| segment.begins >= begins.0);
+        self.snapshot = Some(of.0);
+        self.grown.bytes = 0;
+        self.grown.contents = 0;
+        Ok(())
     }
-    if Digest::new(hash).as_ref() != Ok(&next.hash) {
-        return Err("its hash does not follow from its text and the hash before it".to_owned());
-    }
-    let record = row::join(id, text, content, forgotten)?;
-    *head = next;
-    Ok(record)
 }

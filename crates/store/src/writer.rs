@@ -1,19 +1,37 @@
-//! One thread that writes: whatever waits becomes durable in one transaction.
+//! One thread that writes: whatever waits becomes durable in one transaction. Between two of these it makes room.
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use engine::{Record, RecordId};
-use proto::Timestamp;
+use policy::Config;
+use proto::{RoleName, Timestamp};
 
 use crate::chain::Head;
 use crate::error::StoreError;
+use crate::retention::Retention;
 use crate::row::Keep;
+use crate::snapshot::Made;
 use crate::store::Store;
 
 /// How often it looks for contents to forget.
 const FORGET_EVERY: Duration = Duration::from_secs(10);
+/// How long it waits for records before it goes on making room.
+const BREATH: Duration = Duration::from_millis(2);
+/// How long after a snapshot that could not be made the next is tried.
+const TRY_AGAIN: Duration = Duration::from_secs(600);
+
+/// What the thread hears.
+#[derive(Debug)]
+enum Word {
+    Write(Batch),
+    Configured(Arc<Config>),
+    Made(Result<Made, StoreError>),
+    End,
+}
 
 /// What is to be written.
 #[derive(Debug)]
@@ -23,83 +41,228 @@ struct Batch {
     now: Timestamp,
 }
 
+/// What the thread says.
+#[derive(Debug)]
+pub enum Told {
+    /// All is durable up to here.
+    Durable(Head),
+    /// A snapshot is written, and counts once this is recorded.
+    Snapshot(engine::Snapshot),
+    /// None could be made just now; the record grows meanwhile.
+    NoSnapshot(StoreError),
+    /// Nothing will be durable any more.
+    Failed(StoreError),
+}
+
 /// The thread, and the way to it.
 #[derive(Debug)]
 pub struct Writer {
-    queue: Sender<Batch>,
+    queue: Sender<Word>,
     thread: JoinHandle<()>,
 }
 
 impl Writer {
-    /// Starts it. `told` hears up to where all is durable, after each transaction; or why none will be any more.
+    /// Starts it on a store all of whose records were read. `config` says what is kept.
     ///
     /// # Errors
     /// There can be no thread.
     pub fn start(
         store: Store,
-        told: impl FnMut(Result<Head, StoreError>) + Send + 'static,
+        config: Arc<Config>,
+        told: impl FnMut(Told) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (queue, waiting) = mpsc::channel();
+        let writing = Writing {
+            store,
+            config,
+            told,
+            queue: queue.clone(),
+            now: Timestamp::default(),
+            heard: Instant::now(),
+            looked: Instant::now(),
+            snapshot: Making::Nothing(Instant::now()),
+        };
         let thread = std::thread::Builder::new()
             .name("store".to_owned())
-            .spawn(move || write_all(store, &waiting, told))?;
+            .spawn(move || writing.run(&waiting))?;
         Ok(Self { queue, thread })
     }
 
     /// Hands records over; `now` is the broker's time. It never waits. After a failure nothing is written any more.
     pub fn write(&self, records: Vec<(RecordId, Record)>, keep: Keep, now: Timestamp) {
         // It has told why it ended.
-        let _ = self.queue.send(Batch { records, keep, now });
+        let _ = self.queue.send(Word::Write(Batch { records, keep, now }));
+    }
+
+    /// Another configuration says what is kept.
+    pub fn configured(&self, config: Arc<Config>) {
+        let _ = self.queue.send(Word::Configured(config));
     }
 
     /// Writes what waits, and ends.
     pub fn end(self) {
-        drop(self.queue);
+        let _ = self.queue.send(Word::End);
         // Its panic has ended the process.
         let _ = self.thread.join();
     }
 }
 
-fn write_all(
-    mut store: Store,
-    waiting: &Receiver<Batch>,
-    mut told: impl FnMut(Result<Head, StoreError>),
-) {
-    let mut now = Timestamp::default();
-    let mut heard = Instant::now();
-    let mut looked = Instant::now();
-    loop {
-        let batch = match waiting.recv_timeout(FORGET_EVERY) {
-            Ok(batch) => Some(batch),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
-        if let Some(Batch {
-            mut records,
-            mut keep,
-            now: at,
-        }) = batch
-        {
-            now = at;
-            heard = Instant::now();
-            for more in waiting.try_iter() {
-                (now, keep) = (more.now, more.keep);
-                records.extend(more.records);
-            }
-            match store.append(records, keep) {
-                Ok(()) => told(Ok(store.head().clone())),
-                Err(error) => return told(Err(error)),
-            }
-        }
-        if looked.elapsed() >= FORGET_EVERY {
-            looked = Instant::now();
-            if let Err(error) = store.forget(now.plus(millis(heard.elapsed()))) {
-                return told(Err(error));
+/// How far the next snapshot is.
+enum Making {
+    /// None is due before then.
+    Nothing(Instant),
+    /// It is made on its own thread.
+    Thread,
+    /// Its parts are written.
+    Parts(Made),
+    /// Its record is awaited, and then what it makes room for is taken away.
+    Record(u64),
+}
+
+struct Writing<T> {
+    store: Store,
+    config: Arc<Config>,
+    told: T,
+    queue: Sender<Word>,
+    /// The broker's time, and when it was heard.
+    now: Timestamp,
+    heard: Instant,
+    looked: Instant,
+    snapshot: Making,
+}
+
+impl<T: FnMut(Told)> Writing<T> {
+    fn run(mut self, waiting: &Receiver<Word>) {
+        loop {
+            match self.turn(waiting) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return (self.told)(Told::Failed(error)),
             }
         }
     }
+
+    /// Whether there will be another.
+    fn turn(&mut self, waiting: &Receiver<Word>) -> Result<bool, StoreError> {
+        let patience = if self.makes_room() {
+            BREATH
+        } else {
+            FORGET_EVERY
+        };
+        let first = match waiting.recv_timeout(patience) {
+            Ok(word) => Some(word),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Ok(false),
+        };
+        let mut all: Option<Batch> = None;
+        let mut goes_on = true;
+        for word in first.into_iter().chain(waiting.try_iter()) {
+            match word {
+                Word::Write(batch) => match &mut all {
+                    Some(all) => {
+                        all.records.extend(batch.records);
+                        (all.keep, all.now) = (batch.keep, batch.now);
+                    }
+                    None => all = Some(batch),
+                },
+                Word::Configured(config) => self.config = config,
+                Word::Made(made) => self.made(made)?,
+                Word::End => goes_on = false,
+            }
+        }
+        if let Some(batch) = all {
+            (self.now, self.heard) = (batch.now, Instant::now());
+            self.store.append(batch.records, batch.keep)?;
+            (self.told)(Told::Durable(self.store.head().clone()));
+        }
+        if goes_on {
+            self.make_room()?;
+        }
+        Ok(goes_on)
+    }
+
+    fn makes_room(&self) -> bool {
+        matches!(self.snapshot, Making::Parts(_)) || self.store.has_leftovers()
+    }
+
+    /// One small step.
+    fn make_room(&mut self) -> Result<(), StoreError> {
+        let now = self.now();
+        if self.looked.elapsed() >= FORGET_EVERY {
+            self.looked = Instant::now();
+            self.store.forget(now)?;
+            let config = &self.config;
+            self.store.outgrow(|role| quota(config, role))?;
+        } else if self.store.has_leftovers() {
+            self.store.sweep()?;
+        } else {
+            let retention = self.retention();
+            match &mut self.snapshot {
+                Making::Parts(made) => {
+                    if let Some(snapshot) = self.store.put(made, retention, now)? {
+                        self.snapshot = Making::Record(snapshot.of.0);
+                        (self.told)(Told::Snapshot(snapshot));
+                    }
+                }
+                Making::Record(of) if self.store.counts(*of) => {
+                    self.snapshot = Making::Nothing(Instant::now());
+                }
+                Making::Nothing(from)
+                    if *from <= Instant::now() && self.store.is_snapshot_due(retention, now) =>
+                {
+                    self.make_snapshot();
+                }
+                Making::Nothing(_) | Making::Thread | Making::Record(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn make_snapshot(&mut self) {
+        let (queue, config) = (self.queue.clone(), self.config.clone());
+        let file = PathBuf::from(self.store.file());
+        let making = move || {
+            // Where nobody listens any more, the process ends.
+            let _ = queue.send(Word::Made(Made::of(&file, config)));
+        };
+        let thread = std::thread::Builder::new().name("snapshot".to_owned());
+        self.snapshot = match thread.spawn(making) {
+            Ok(_) => Making::Thread,
+            Err(_) => Making::Nothing(Instant::now() + TRY_AGAIN),
+        };
+    }
+
+    fn made(&mut self, made: Result<Made, StoreError>) -> Result<(), StoreError> {
+        match made {
+            Ok(made) => self.snapshot = Making::Parts(made),
+            Err(damaged @ StoreError::Damaged { .. }) => return Err(damaged),
+            Err(error) => {
+                self.snapshot = Making::Nothing(Instant::now() + TRY_AGAIN);
+                (self.told)(Told::NoSnapshot(error));
+            }
+        }
+        Ok(())
+    }
+
+    fn retention(&self) -> Retention {
+        Retention {
+            age: self.config.settings.audit_ttl,
+            bytes: self.config.settings.audit_bytes,
+        }
+    }
+
+    /// The broker's time by now.
+    fn now(&self) -> Timestamp {
+        let millis = self.heard.elapsed().as_millis();
+        self.now.plus(u64::try_from(millis).unwrap_or(u64::MAX))
+    }
 }
 
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+/// Bytes of arguments that are kept of a role that is there.
+fn quota(config: &Config, role: &str) -> u64 {
+    let role = RoleName::new(role).ok();
+    let role = role.and_then(|role| config.roles.get(&role));
+    role.map_or(policy::Quota::default().arguments_bytes, |role| {
+        role.quota.arguments_bytes
+    })
 }

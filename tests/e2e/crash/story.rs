@@ -208,7 +208,7 @@ impl Story {
     fn record_holds(&mut self) {
         let mut store = Store::open(&self.daemon.place.path().join("state")).expect("a store");
         let mut dispatched: BTreeMap<CallKey, u64> = BTreeMap::new();
-        let read = store.replay(|records| {
+        let read = store.replay(|_, records| {
             for record in records {
                 if let Record::Dispatched { call, effects, .. } = record
                     && effects == Effects::Once

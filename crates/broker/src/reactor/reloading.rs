@@ -69,6 +69,7 @@ impl Reactor {
         }
         let changes = config.changes_from(&self.loaded.config);
         self.loaded = reloaded.loaded;
+        self.durable.configured(self.loaded.config.clone());
         self.last_reload = Some(Ok(()));
         self.pace.set(Pace::of(&config.settings));
         self.doors.keep_only(&config);

@@ -13,7 +13,6 @@ use crate::exit::Exit;
 use crate::inbox::Reason;
 use crate::outbox::Frame;
 use crate::writing::{self, Written};
-use store::Keep;
 
 impl Reactor {
     pub(super) fn send(&mut self, conn: ConnId, frame: Frame) {
@@ -43,16 +42,7 @@ impl Reactor {
 
     /// Hands this turn's records to the store.
     pub(super) fn commit(&mut self) {
-        let keep = self.keep();
-        self.durable.commit(keep, self.now);
-    }
-
-    pub(super) fn keep(&self) -> Keep {
-        let settings = &self.loaded.config.settings;
-        Keep {
-            answers: settings.answer_ttl,
-            arguments: settings.audit_arguments_ttl,
-        }
+        self.durable.commit(&self.loaded.config, self.now);
     }
 
     /// Frames whose records have become durable may leave.

@@ -111,7 +111,7 @@ impl Left {
 /// Goes on where the store ends.
 fn append(folder: &Path, more: &[Record]) -> Result<(), StoreError> {
     let mut store = Store::open(folder)?;
-    let count: usize = store.replay(|records| records.count())?;
+    let count: usize = store.replay(|_, records| records.count())?;
     store.append(numbered(count as u64 + 1, more.to_vec()), KEEP)
 }
 

@@ -1,8 +1,10 @@
 //! A store in a folder of its own, and records to fill it with.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use engine::{Basis, By, CallKey, OfferedTool, Record, RecordId, SessionKey};
+use policy::Config;
 use proto::{
     Answer, ApprovalRequest, AskingGrant, CallId, Content, DataClass, DenyReason, Digest, Effects,
     Label, Outcome, Raise, Scope, Timestamp, ToolSpec,
@@ -16,6 +18,18 @@ pub(crate) const KEEP: Keep = Keep {
     answers: 100_000,
     arguments: 1_000_000,
 };
+
+pub(crate) fn config() -> Arc<Config> {
+    config_of("")
+}
+
+/// A configuration with these lines in `[broker]`.
+pub(crate) fn config_of(broker: &str) -> Arc<Config> {
+    let text = format!(
+        "[broker]\n{broker}\n[roles.bot]\nkind = \"agent\"\nusers = [\"1000\"]\nlabel_scope = \"session\"\n"
+    );
+    Arc::new(Config::parse("test", &text).unwrap())
+}
 
 pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
@@ -44,7 +58,7 @@ pub(crate) fn filled(folder: &Path, records: &[Record]) -> Store {
 /// What a newly opened store gives, and the head after it.
 pub(crate) fn replayed(folder: &Path) -> Result<(Vec<Record>, Head), StoreError> {
     let mut store = Store::open(folder)?;
-    let records = store.replay(|records| records.collect())?;
+    let records = store.replay(|_, records| records.collect())?;
     Ok((records, store.head().clone()))
 }
 

@@ -38,7 +38,7 @@ fn appending_goes_on_after_a_replay() {
     let records = many(50);
     filled(folder.path(), &records[..30]);
     let mut store = Store::open(folder.path()).unwrap();
-    store.replay(|records| records.count()).unwrap();
+    store.replay(|_, records| records.count()).unwrap();
     store
         .append(numbered(31, records[30..].to_vec()), KEEP)
         .unwrap();
@@ -51,7 +51,7 @@ fn a_replay_checks_what_was_not_taken_too() {
     let folder = folder();
     let head = filled(folder.path(), &many(10)).head().clone();
     let mut store = Store::open(folder.path()).unwrap();
-    store.replay(|records| records.next()).unwrap();
+    store.replay(|_, records| records.next()).unwrap();
     assert_eq!(*store.head(), head);
 }
 

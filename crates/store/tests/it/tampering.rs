@@ -101,7 +101,7 @@ fn a_changed_content_is_found() {
 #[test]
 fn a_content_moved_to_a_record_that_has_none_is_found() {
     let sql = "UPDATE content SET id = 5 WHERE id = 6; \
-               INSERT INTO content SELECT 6, until, text FROM content WHERE id = 5";
+               INSERT INTO content SELECT 6, until, text, kind, role FROM content WHERE id = 5";
     assert_eq!(found(sql), 5);
 }
 
@@ -123,7 +123,7 @@ fn arguments_gone_before_their_time_are_found() {
 
 #[test]
 fn a_content_of_no_record_is_found() {
-    assert_eq!(found("INSERT INTO content VALUES (11, 5, '')"), 11);
+    assert_eq!(found("INSERT INTO content VALUES (11, 5, '', 1, '')"), 11);
 }
 
 /// The chain alone does not say where it ended: the head from outside does.

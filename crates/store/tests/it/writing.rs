@@ -4,20 +4,31 @@ use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
 
 use engine::RecordId;
-use store::{Head, Keep, Store, StoreError, Writer};
+use store::{Head, Keep, Store, StoreError, Told, Writer};
 
-use crate::fixture::{KEEP, answered, at, beside, filled, folder, many, numbered, sound};
+use crate::fixture::{KEEP, answered, at, beside, config, filled, folder, many, numbered, sound};
 
-type Told = Receiver<Result<Head, StoreError>>;
+type Heard = Receiver<Result<Head, StoreError>>;
 
-fn writer(store: Store) -> (Writer, Told) {
+fn outcome(said: Told) -> Result<Head, StoreError> {
+    match said {
+        Told::Durable(head) => Ok(head),
+        Told::Failed(error) | Told::NoSnapshot(error) => Err(error),
+        Told::Snapshot(snapshot) => panic!("{snapshot:?}"),
+    }
+}
+
+fn writer(store: Store) -> (Writer, Heard) {
     let (tell, told) = mpsc::channel();
-    let writer = Writer::start(store, move |said| tell.send(said).unwrap()).unwrap();
+    let writer = Writer::start(store, config(), move |said| {
+        tell.send(outcome(said)).unwrap()
+    })
+    .unwrap();
     (writer, told)
 }
 
 /// Hands these over, one by one, and ends.
-fn write(folder: &Path, count: u64) -> Told {
+fn write(folder: &Path, count: u64) -> Heard {
     let (writer, told) = writer(Store::open(folder).unwrap());
     for (id, record) in numbered(1, many(count)) {
         writer.write(vec![(id, record)], KEEP, at(id.0));
@@ -127,8 +138,8 @@ fn how_long_contents_are_kept_counts_from_the_batch_on_that_says_so() {
     let (tell, told) = mpsc::channel();
     let (go_on, gate) = mpsc::channel::<()>();
     let store = Store::open(folder.path()).unwrap();
-    let writer = Writer::start(store, move |said| {
-        tell.send(said).unwrap();
+    let writer = Writer::start(store, config(), move |said| {
+        tell.send(outcome(said)).unwrap();
         let _ = gate.recv();
     })
     .unwrap();
