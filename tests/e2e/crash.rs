@@ -13,7 +13,7 @@ use story::{Moment, Story};
 
 const ROUNDS: u64 = 30;
 /// Kinds of promises that come to be tested: see [`Story::held`].
-const KINDS: usize = 6;
+const KINDS: usize = 8;
 /// So often is the daemon killed in one place.
 const LIVES: u64 = 10;
 
@@ -55,6 +55,8 @@ fn one_place(seed: u64, lives: u64) -> BTreeMap<&'static str, u64> {
     let place = ["files", "boss"].into_iter().fold(place, |place, role| {
         place.role(role, "quota = { requests_per_second = 100000 }")
     });
+    // As little as can be: there is a snapshot all the time.
+    let place = place.setting("audit_bytes = \"64KiB\"");
     let mut story = Story::begin(place.role("files", "concurrency = 256"), seed);
     for life in 1..=lives {
         let moment = Moment::ALL[usize::try_from(seed + life).expect("small") % Moment::ALL.len()];

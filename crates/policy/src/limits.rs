@@ -46,7 +46,7 @@ pub const MIN_FRAME: u64 = 4 << 10;
 /// Most bytes of `max_frame`.
 pub const MAX_FRAME: u64 = 64 << 20;
 /// Least bytes of `audit_bytes`.
-pub const MIN_AUDIT: u64 = 1 << 20;
+pub const MIN_AUDIT: u64 = 64 << 10;
 /// Most bytes of `audit_bytes`.
 pub const MAX_AUDIT: u64 = 1 << 50;
 /// Calls sent to one runner connection.

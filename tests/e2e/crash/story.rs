@@ -208,16 +208,33 @@ impl Story {
     fn record_holds(&mut self) {
         let mut store = Store::open(&self.daemon.place.path().join("state")).expect("a store");
         let mut dispatched: BTreeMap<CallKey, u64> = BTreeMap::new();
-        let read = store.replay(|_, records| {
-            for record in records {
-                if let Record::Dispatched { call, effects, .. } = record
-                    && effects == Effects::Once
-                {
-                    *dispatched.entry(call).or_default() += 1;
+        let mut snapshots = 0;
+        let read = store.read(|entries| {
+            for entry in entries {
+                match entry.record {
+                    Record::Dispatched {
+                        call,
+                        effects: Effects::Once,
+                        ..
+                    } => *dispatched.entry(call).or_default() += 1,
+                    Record::Snapshot { .. } => snapshots += 1,
+                    _ => {}
                 }
             }
         });
         read.expect("a whole chain");
+        let replayed = store.replay(|parts, records| (parts.count(), records.count()));
+        let (parts, _) = replayed.expect("a whole snapshot");
+        if parts > 0 {
+            self.holds("started from a snapshot");
+        }
+        if store.begins().count > 0 {
+            self.holds("records given up");
+        }
+        assert!(
+            parts > 0 || snapshots == 0,
+            "no snapshot is left of {snapshots}"
+        );
         let twice = dispatched.iter().find(|(_, times)| **times > 1);
         assert_eq!(twice, None, "dispatched again");
         let records = store.head().count;
