@@ -12,6 +12,7 @@ mod check;
 mod help;
 mod init;
 mod operator;
+mod past;
 mod units;
 mod why;
 
@@ -23,6 +24,7 @@ pub use operator::{
     AcceptToolArgs, DeclassifyArgs, EndorseArgs, GrantArgs, JoinArgs, PreapproveArgs, RevokeArgs,
     SessionArgs, SessionsArgs,
 };
+pub use past::{PastArgs, ReplayArgs};
 pub use why::{ExplainArgs, SuggestArgs, TailArgs};
 
 /// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.

@@ -20,6 +20,7 @@ pub mod layout;
 pub mod lookalike;
 pub mod out;
 mod pager;
+pub mod past;
 pub mod printable;
 pub mod progress;
 pub mod render;

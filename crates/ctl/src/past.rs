@@ -1,0 +1,274 @@
+//! The decisions of the record, each with what it was made of and the rules that counted then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use client::proto::{DenyReason, Digest, GrantId, Timestamp, ToolName};
+use policy::{Decision, EffectiveTool, PastCall, Ruleset, Verdict};
+use store::record::{Basis, CallKey, Record, SessionKey};
+use store::{Store, StoreError};
+
+use crate::cli::PastArgs;
+
+mod rules;
+
+pub use rules::Rules;
+use rules::RulesSoFar;
+
+/// A decision about a call, as the record has it.
+#[derive(Debug, Clone)]
+pub struct Past {
+    /// When.
+    pub at: Timestamp,
+    /// Which call.
+    pub call: CallKey,
+    /// Its tool.
+    pub tool: ToolName,
+    /// What was asked.
+    pub fingerprint: Digest,
+    /// What was decided, approvals and refusals included.
+    pub verdict: Verdict,
+    /// Whether a person had been asked about this call before: an approval that is spent lets it run again, and a
+    /// refusal ends it even where the rules say something else by then.
+    pub asked_before: bool,
+    /// What it was made of, the arguments aside. `None`: the record is of layout 1.
+    pub basis: Option<Box<Basis>>,
+    /// The arguments. `None`: they are not kept, or no longer.
+    pub arguments: Option<String>,
+    /// The rules that counted. `None`: the record does not have them, or this version does not read them.
+    pub rules: Option<Rc<Rules>>,
+}
+
+/// What the rules alone said, as the record tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// It may run.
+    Permit {
+        /// The grant that permits.
+        grant: GrantId,
+    },
+    /// A person must be asked.
+    Ask,
+    /// It may not run.
+    Deny {
+        /// Why.
+        reason: DenyReason,
+        /// The grant that says so, where one does.
+        grant: Option<GrantId>,
+    },
+}
+
+/// Why a decision cannot be judged again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Gone {
+    /// Its record is of layout 1: the label and the offer are not in it.
+    Basis,
+    /// The arguments are not kept, or no longer.
+    Arguments,
+    /// The rules of its time are not recorded, or this version does not read them.
+    Rules,
+}
+
+impl Past {
+    /// What the rules alone said. Of a call that runs again under a spent approval the record tells only that it was
+    /// permitted: see [`Past::asked_before`].
+    pub fn said(&self) -> Said {
+        match &self.verdict {
+            Verdict::Permit {
+                grant,
+                approval: None,
+            } => Said::Permit {
+                grant: grant.clone(),
+            },
+            Verdict::Permit { .. }
+            | Verdict::Ask { .. }
+            | Verdict::Deny {
+                reason: DenyReason::ApprovalRefused | DenyReason::ApprovalExpired,
+                ..
+            } => Said::Ask,
+            Verdict::Deny { reason, grant } => Said::Deny {
+                reason: *reason,
+                grant: grant.clone(),
+            },
+        }
+    }
+
+    /// Whether the label that decided was untrusted. `None`: the record is of layout 1.
+    pub fn untrusted(&self) -> Option<bool> {
+        self.basis.as_ref().map(|basis| basis.label.untrusted)
+    }
+
+    /// The rules of its time.
+    ///
+    /// # Errors
+    /// [`Gone::Rules`].
+    pub fn rules(&self) -> Result<&Rc<Rules>, Gone> {
+        self.rules.as_ref().ok_or(Gone::Rules)
+    }
+
+    /// Gives the call to `ask` as a ruleset is asked about it: with the label, the time and the uses of then, and the
+    /// tool as that ruleset has it, tightened by what was offered then. The uses are those of the grants that counted
+    /// them then, by their ids.
+    ///
+    /// # Errors
+    /// [`Gone`]: which part of it is.
+    pub fn with_call<T>(
+        &self,
+        ruleset: &Ruleset,
+        ask: impl FnOnce(&PastCall<'_>) -> T,
+    ) -> Result<T, Gone> {
+        let basis = self.basis.as_ref().ok_or(Gone::Basis)?;
+        let arguments = self.arguments.as_ref().ok_or(Gone::Arguments)?;
+        let tool = self.tool_in(ruleset, basis);
+        let uses: BTreeMap<GrantId, u64> = basis.uses.iter().cloned().collect();
+        Ok(ask(&PastCall {
+            role: &self.call.session.role,
+            session: &self.call.session.session,
+            name: &self.tool,
+            tool: tool.as_ref(),
+            arguments,
+            label: basis.label,
+            at: self.at,
+            uses: &uses,
+        }))
+    }
+
+    /// What a ruleset says of it; see [`Past::with_call`].
+    ///
+    /// # Errors
+    /// As [`Past::with_call`].
+    pub fn decide(&self, ruleset: &Ruleset) -> Result<Decision, Gone> {
+        self.with_call(ruleset, |call| call.decide(ruleset))
+    }
+
+    fn tool_in(&self, ruleset: &Ruleset, basis: &Basis) -> Option<EffectiveTool> {
+        let floor = ruleset.tool(self.tool.as_str())?;
+        let offered = basis.offer.map(|offer| offer.spec(self.tool.clone()));
+        Some(floor.effective(offered.as_ref()))
+    }
+}
+
+/// Goes over the record in order, and makes decisions of it.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    rules: RulesSoFar,
+    /// Calls that a person was asked about, or that an approval let through, and that have no kept answer yet.
+    asked: BTreeSet<CallKey>,
+}
+
+impl Decisions {
+    /// The decision that a record is, if it is one that is `wanted`. Every record must be given, in order.
+    pub fn follow(&mut self, record: Record, wanted: &PastArgs) -> Option<Past> {
+        self.rules.follow(&record);
+        if let Record::Answered { call, .. } | Record::Evicted { call, .. } = &record {
+            self.asked.remove(call);
+        }
+        let mut past = decision(record)?;
+        let asks = match &past.verdict {
+            Verdict::Permit { approval, .. } | Verdict::Ask { approval } => approval.is_some(),
+            Verdict::Deny { .. } => false,
+        };
+        past.asked_before = if asks {
+            !self.asked.insert(past.call.clone())
+        } else {
+            self.asked.contains(&past.call)
+        };
+        if !wanted.is_meant(&past.call.session, &past.tool, past.at) {
+            return None;
+        }
+        past.rules = self.rules.now();
+        Some(past)
+    }
+}
+
+/// Gives each decision of a store that is wanted to `take`, in order.
+///
+/// # Errors
+/// [`StoreError`]: what was taken before it must not be used.
+pub fn each(
+    store: &mut Store,
+    wanted: &PastArgs,
+    mut take: impl FnMut(Past),
+) -> Result<(), StoreError> {
+    let mut decisions = Decisions::default();
+    store.replay(|records| {
+        for record in records {
+            if let Some(past) = decisions.follow(record, wanted) {
+                take(past);
+            }
+        }
+    })
+}
+
+/// The decision that a record is; its rules are not in it.
+fn decision(record: Record) -> Option<Past> {
+    let past = |at, call, tool, fingerprint, verdict, basis: Option<Box<Basis>>| Past {
+        at,
+        call,
+        tool,
+        fingerprint,
+        verdict,
+        asked_before: false,
+        arguments: basis.as_ref().and_then(|basis| basis.arguments.clone()),
+        basis,
+        rules: None,
+    };
+    match record {
+        Record::Denied {
+            at,
+            call,
+            tool,
+            fingerprint,
+            reason,
+            grant,
+            basis,
+        } => {
+            let verdict = Verdict::Deny { reason, grant };
+            Some(past(at, call, tool, fingerprint, verdict, basis))
+        }
+        Record::Dispatched {
+            at,
+            call,
+            tool,
+            fingerprint,
+            grant,
+            approval,
+            basis,
+            ..
+        } => {
+            let verdict = Verdict::Permit { grant, approval };
+            Some(past(at, call, tool, fingerprint, verdict, basis))
+        }
+        Record::Asked {
+            request,
+            fingerprint,
+            basis,
+            ..
+        } => {
+            let call = CallKey {
+                session: SessionKey {
+                    role: request.role,
+                    session: request.session,
+                },
+                call: request.call,
+            };
+            let verdict = Verdict::Ask {
+                approval: Some(request.approval),
+            };
+            let asked = past(
+                request.created,
+                call,
+                request.tool,
+                fingerprint,
+                verdict,
+                basis,
+            );
+            Some(Past {
+                // Empty: forgotten. Nobody is asked about arguments that are no object.
+                arguments: Some(request.arguments).filter(|text| !text.is_empty()),
+                ..asked
+            })
+        }
+        _ => None,
+    }
+}
