@@ -25,7 +25,7 @@ pub use operator::{
     SessionArgs, SessionsArgs,
 };
 pub use past::{PastArgs, ReplayArgs};
-pub use why::{ExplainArgs, SuggestArgs, TailArgs};
+pub use why::{ExplainArgs, RecordArgs, SuggestArgs, TailArgs};
 
 /// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.
 #[derive(Debug, Parser)]
@@ -121,6 +121,8 @@ pub enum Command {
     Tail(TailArgs),
     /// Show what was decided and done, from the record that shows tampering
     Audit(AuditArgs),
+    /// Judge the recorded decisions again, and show which would change under another configuration
+    Replay(ReplayArgs),
     /// Copy the state into a file, also while the daemon runs
     Backup(BackupArgs),
     /// Check a configuration: faults, a reviewer's warnings, and the ways by which data could leak unasked

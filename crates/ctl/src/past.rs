@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use client::proto::{DenyReason, Digest, GrantId, Timestamp, ToolName};
+use client::proto::{DenyReason, Digest, GrantId, Message, Timestamp, ToolName, ToolResponse};
 use policy::{Decision, EffectiveTool, PastCall, Ruleset, Verdict};
 use store::record::{Basis, CallKey, Record, SessionKey};
 use store::{Store, StoreError};
@@ -31,7 +31,7 @@ pub struct Past {
     /// Whether a person had been asked about this call before: an approval that is spent lets it run again, and a
     /// refusal ends it even where the rules say something else by then.
     pub asked_before: bool,
-    /// What it was made of, the arguments aside. `None`: the record is of layout 1.
+    /// What it was made of, the arguments aside. `None`: see [`Gone::Basis`].
     pub basis: Option<Box<Basis>>,
     /// The arguments. `None`: they are not kept, or no longer.
     pub arguments: Option<String>,
@@ -61,7 +61,8 @@ pub enum Said {
 /// Why a decision cannot be judged again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gone {
-    /// Its record is of layout 1: the label and the offer are not in it.
+    /// The label and the offer are not in its record: it is of layout 1, or the kept answer of a call that was denied
+    /// because nobody could be asked, or somebody had refused the same before.
     Basis,
     /// The arguments are not kept, or no longer.
     Arguments,
@@ -70,6 +71,30 @@ pub enum Gone {
 }
 
 impl Past {
+    /// Whether a decision of the rules of its time is what the record has.
+    pub fn agrees(&self, decision: &Decision) -> bool {
+        match (&self.verdict, decision) {
+            (Verdict::Permit { grant, approval }, Decision::Permit(permit)) => {
+                approval.is_none() && permit.grant == *grant
+            }
+            (Verdict::Permit { grant, approval }, Decision::Ask(ask)) => {
+                (approval.is_some() || self.asked_before) && ask.permit.grant == *grant
+            }
+            (Verdict::Ask { .. }, Decision::Ask(_)) => true,
+            (
+                Verdict::Deny {
+                    reason: DenyReason::ApprovalRefused | DenyReason::ApprovalExpired,
+                    ..
+                },
+                decision,
+            ) => self.asked_before || matches!(decision, Decision::Ask(_)),
+            (Verdict::Deny { reason, grant }, Decision::Deny(deny)) => {
+                deny.reason == *reason && deny.grant == *grant
+            }
+            (Verdict::Permit { .. } | Verdict::Ask { .. } | Verdict::Deny { .. }, _) => false,
+        }
+    }
+
     /// What the rules alone said. Of a call that runs again under a spent approval the record tells only that it was
     /// permitted: see [`Past::asked_before`].
     pub fn said(&self) -> Said {
@@ -93,7 +118,7 @@ impl Past {
         }
     }
 
-    /// Whether the label that decided was untrusted. `None`: the record is of layout 1.
+    /// Whether the label that decided was untrusted. `None`: see [`Gone::Basis`].
     pub fn untrusted(&self) -> Option<bool> {
         self.basis.as_ref().map(|basis| basis.label.untrusted)
     }
@@ -160,8 +185,15 @@ impl Decisions {
     /// The decision that a record is, if it is one that is `wanted`. Every record must be given, in order.
     pub fn follow(&mut self, record: Record, wanted: &PastArgs) -> Option<Past> {
         self.rules.follow(&record);
-        if let Record::Answered { call, .. } | Record::Evicted { call, .. } = &record {
-            self.asked.remove(call);
+        let ended = match &record {
+            Record::Answered { call, .. } | Record::Evicted { call, .. } => {
+                Some(self.asked.remove(call))
+            }
+            _ => None,
+        };
+        if ended == Some(true) {
+            // What the answer says was decided where the person was asked.
+            return None;
         }
         let mut past = decision(record)?;
         let asks = match &past.verdict {
@@ -176,8 +208,18 @@ impl Decisions {
         if !wanted.is_meant(&past.call.session, &past.tool, past.at) {
             return None;
         }
-        past.rules = self.rules.now();
+        past.rules = self.rules();
         Some(past)
+    }
+
+    /// The rules after the last record. `None`: they are not recorded, or this version does not read them.
+    pub fn rules(&mut self) -> Option<Rc<Rules>> {
+        self.rules.now()
+    }
+
+    /// Uses spent up to the last record, by grant.
+    pub fn uses(&self) -> &BTreeMap<GrantId, u64> {
+        &self.rules.uses
     }
 }
 
@@ -200,6 +242,21 @@ pub fn each(
     })
 }
 
+/// The longest answer that says nothing but a denial.
+const MAX_DENIAL: usize = 256;
+
+/// The reason, if a kept answer is a denial: where nobody could be asked, or a person had said no to the same call
+/// before, the answer's record is the only one.
+fn denial(msg: &str) -> Option<DenyReason> {
+    if msg.len() > MAX_DENIAL {
+        return None;
+    }
+    match serde_json::from_str(msg).ok()? {
+        Message::ToolResponse(ToolResponse::Denied { reason }) => Some(reason),
+        _ => None,
+    }
+}
+
 /// The decision that a record is; its rules are not in it.
 fn decision(record: Record) -> Option<Past> {
     let past = |at, call, tool, fingerprint, verdict, basis: Option<Box<Basis>>| Past {
@@ -214,6 +271,20 @@ fn decision(record: Record) -> Option<Past> {
         rules: None,
     };
     match record {
+        Record::Answered {
+            at,
+            call,
+            fingerprint,
+            tool,
+            msg,
+            ..
+        } => {
+            let verdict = Verdict::Deny {
+                reason: denial(&msg)?,
+                grant: None,
+            };
+            Some(past(at, call, tool, fingerprint, verdict, None))
+        }
         Record::Denied {
             at,
             call,

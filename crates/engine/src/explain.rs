@@ -259,7 +259,8 @@ impl Engine {
 }
 
 const NOT_REMEMBERED: &str = "call: no decision about it is remembered: the newest of a role \
-    are, since the broker started, by the newest rules, of arguments up to 1 MiB";
+    are, since the broker started, by the newest rules, of arguments up to 1 MiB; \
+    `rolebroker explain --record` reads others from the record";
 
 /// As a call would be answered of which nobody can be asked.
 const NOBODY_TO_ASK: Verdict = Verdict::Deny {

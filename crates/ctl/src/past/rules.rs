@@ -1,5 +1,6 @@
 //! The rules that count at a record: the last configuration, and the grants of run time on top of it.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use client::proto::{Digest, GrantId};
@@ -42,6 +43,8 @@ impl Rules {
 pub(super) struct RulesSoFar {
     text: Option<(Digest, String)>,
     granted: Vec<(GrantId, String)>,
+    /// Uses spent so far, by grant.
+    pub(super) uses: BTreeMap<GrantId, u64>,
     /// The text under this digest as it was understood, if it was.
     parsed: Option<(Digest, Option<Rc<Config>>)>,
     /// Until something changes.
@@ -63,7 +66,16 @@ impl RulesSoFar {
             Record::Granted { grant, toml, .. } => {
                 self.granted.push((grant.clone(), toml.clone()));
             }
-            Record::Revoked { grant, .. } => self.granted.retain(|(held, _)| held != grant),
+            Record::Revoked { grant, .. } => {
+                self.granted.retain(|(held, _)| held != grant);
+                self.uses.remove(grant);
+            }
+            Record::Dispatched { spend, .. } => {
+                for grant in spend {
+                    *self.uses.entry(grant.clone()).or_default() += 1;
+                }
+                return;
+            }
             Record::Opened { .. }
             | Record::Raised { .. }
             | Record::Denied { .. }
@@ -71,7 +83,6 @@ impl RulesSoFar {
             | Record::Voted { .. }
             | Record::Settled { .. }
             | Record::Standing { .. }
-            | Record::Dispatched { .. }
             | Record::Answered { .. }
             | Record::Late { .. }
             | Record::Evicted { .. }

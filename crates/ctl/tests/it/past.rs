@@ -4,6 +4,8 @@ use client::proto::{
 use client::{DataClass, Label};
 use ctl::cli::PastArgs;
 use ctl::past::{Decisions, Gone, Past, Said};
+use ctl::replay::{Other, Report};
+use ctl::{exit, render};
 use policy::Decision;
 use store::record::{Basis, By, CallKey, Record, SessionKey};
 
@@ -257,4 +259,87 @@ fn filters_narrow_the_decisions_and_not_the_rules() {
         ..PastArgs::default()
     };
     assert!(all([no_grant(1)], &elsewhere).is_empty());
+}
+
+/// What a replay says of these records, under another configuration if there is one.
+fn report(records: impl IntoIterator<Item = Record>, other: Option<&str>) -> Report {
+    let mut other = other.map(|text| Other::new(policy::Config::parse("c", text).unwrap()));
+    let mut report = Report::default();
+    for past in all(records, &PastArgs::default()) {
+        report.take(&past, other.as_mut());
+    }
+    report
+}
+
+#[test]
+fn a_decision_that_is_not_what_the_rules_of_its_time_say_is_a_fault() {
+    let no_grant = denied(7, DenyReason::NoGrant, basis(Some("{}"), 0));
+    let report = report([configured(Some(CONFIG)), granted(), no_grant], None);
+    assert_eq!(report.exit().0, exit::INTERNAL);
+    let shown = render::replay::all(&report);
+    assert!(
+        shown.contains("deny (no_grant) is recorded, and the rules of its time say permit"),
+        "{shown}"
+    );
+    assert!(shown.contains("audit verify"), "{shown}");
+}
+
+#[test]
+fn a_replay_shows_for_each_change_what_it_was_what_it_would_be_and_an_example() {
+    let no_grant = |call, arguments| denied(call, DenyReason::NoGrant, basis(Some(arguments), 0));
+    let allowed = format!("{CONFIG}\n[[grant]]\n{}", MORE.replace("more", "own"));
+    let records = [
+        configured(Some(CONFIG)),
+        no_grant(1, "{}"),
+        no_grant(2, "{\"path\":\"\u{202e}a\u{1b}[2J\"}"),
+        denied(3, DenyReason::NoGrant, None),
+        denied(4, DenyReason::NoGrant, basis(None, 0)),
+    ];
+    let report = report(records, Some(&allowed));
+    assert_eq!(report.exit(), exit::NOT_DONE);
+    let shown = render::replay::all(&report);
+    assert!(shown.chars().all(|c| c == '\n' || (' '..='~').contains(&c)));
+    insta::assert_snapshot!(shown);
+    let json = serde_json::to_string_pretty(&render::replay::json(&report)).unwrap();
+    insta::assert_snapshot!(
+        "replay_json",
+        json.lines()
+            .map(ctl::out::ascii)
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+}
+
+#[test]
+fn long_arguments_of_an_example_are_cut_and_said_to_be() {
+    let long = format!("{{\"path\":\"{}\"}}", "a".repeat(5_000));
+    let no_grant = denied(1, DenyReason::NoGrant, basis(Some(&long), 0));
+    let allowed = format!("{CONFIG}\n[[grant]]\n{}", MORE.replace("more", "own"));
+    let report = report([configured(Some(CONFIG)), no_grant], Some(&allowed));
+    let shown = render::replay::all(&report);
+    assert!(shown.contains("aaa... (5011 bytes)"), "{shown}");
+    assert!(shown.lines().all(|line| line.len() < 500));
+}
+
+#[test]
+fn a_denial_that_only_the_kept_answer_tells_of_is_counted() {
+    let answered = |call| Record::Answered {
+        at: time(200),
+        call: key(call),
+        fingerprint: Digest::from_bytes([0; 32]),
+        tool: ToolName::new("read").unwrap(),
+        msg: r#"{"kind":"tool_response","body":{"status":"denied","reason":"approval_expired"}}"#
+            .to_owned(),
+        label: Label::BOTTOM,
+    };
+    // The first was asked about: that is where it was decided.
+    let records = [
+        configured(Some(CONFIG)),
+        granted(),
+        dispatched(1, Some("a1")),
+        answered(1),
+        answered(2),
+    ];
+    let report = report(records, None);
+    assert_eq!(report.gone.get(&Gone::Basis), Some(&1));
 }
