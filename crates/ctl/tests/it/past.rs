@@ -1,5 +1,5 @@
 use client::proto::{
-    CallId, DenyReason, Digest, Effects, GrantId, RoleName, SessionId, Timestamp, ToolName,
+    CallId, Content, DenyReason, Digest, Effects, GrantId, RoleName, SessionId, Timestamp, ToolName,
 };
 use client::{DataClass, Label};
 use ctl::cli::PastArgs;
@@ -7,7 +7,7 @@ use ctl::past::{Decisions, Gone, Past, Said};
 use ctl::replay::{Other, Report};
 use ctl::{exit, render};
 use policy::Decision;
-use store::record::{Basis, By, CallKey, Record, SessionKey};
+use store::record::{Basis, By, CallKey, OfferedTool, Record, SessionKey};
 
 const CONFIG: &str = r#"
 approvers = ["boss"]
@@ -176,6 +176,34 @@ fn the_uses_of_then_count() {
         rules.into_iter().chain([spent(1), spent(2)]),
         &PastArgs::default(),
     );
+    assert!(permits(&pasts[0]));
+    assert!(!permits(&pasts[1]));
+}
+
+#[test]
+fn what_the_runner_offered_then_tightens_the_tool() {
+    let offered = |egress| {
+        let offer = OfferedTool {
+            class: DataClass::Public,
+            untrusted: false,
+            effects: Effects::Read,
+            egress,
+            content: Content::Text,
+        };
+        let held = basis(Some("{}"), 0).map(|it| {
+            Box::new(Basis {
+                offer: Some(offer),
+                ..*it
+            })
+        });
+        denied(1, DenyReason::NoGrant, held)
+    };
+    let rules = [configured(Some(CONFIG)), granted()];
+    let pasts = all(
+        rules.into_iter().chain([offered(false), offered(true)]),
+        &PastArgs::default(),
+    );
+    // The label is untrusted, and nothing carries it out.
     assert!(permits(&pasts[0]));
     assert!(!permits(&pasts[1]));
 }
