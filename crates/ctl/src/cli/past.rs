@@ -43,14 +43,6 @@ impl PastArgs {
 }
 
 /// `replay`.
-///
-/// Judges the recorded decisions again, each by itself: with the label, the time, the arguments and the uses of then,
-/// what the runner offered then, and the same grants of run time on top. What one changed decision would change for
-/// later ones (a label that rises, a use that is spent, an approval) is not followed. Reads the store itself, also
-/// while the daemon runs or cannot.
-///
-/// Exits with 0 if none changes and with 1 if some do, as diff does; with 66 if what it reads cannot be read, with 78
-/// if the configuration would not be taken, and with 70 if a decision is not what the rules of its time say.
 #[derive(Debug, Args)]
 pub struct ReplayArgs {
     /// The configuration to judge under [default: the rules of each decision's time, as a check of the record itself:

@@ -6,10 +6,6 @@ use client::proto::{RoleName, SessionId, ToolName};
 use super::StoreArgs;
 
 /// `explain`.
-///
-/// A past call by its number; or, with `--tool`, one that was never made, as it would be decided now. The daemon
-/// remembers the newest decisions; with --record they are read from the store, older ones too, under the rules of their
-/// time.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// The agent role
@@ -28,9 +24,6 @@ pub struct ExplainArgs {
 }
 
 /// `suggest`.
-///
-/// For the daemon as it is now; with --record, for the decision as it is in the store: at its label, under the newest
-/// rules that are recorded.
 #[derive(Debug, Args)]
 pub struct SuggestArgs {
     /// The agent role
