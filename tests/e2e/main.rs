@@ -47,6 +47,8 @@ mod operations;
 #[cfg(test)]
 mod operators;
 #[cfg(test)]
+mod past;
+#[cfg(test)]
 mod progress;
 #[cfg(test)]
 mod readme;

@@ -32,7 +32,7 @@ coverage! {
     other_fingerprints_refused, results_cut, too_large, busy, no_runner, timed_out, cancelled,
     unknown_outcomes, runner_failures, shutting_down, late_answers, evictions, runners_lost_midcall,
     // Decisions.
-    denied_no_grant, denied_by_grant, denied_taint, denied_expired_grant, uses_spent,
+    denied_no_grant, denied_by_grant, denied_taint, denied_expired_grant, uses_spent, decisions_judged_again,
     // Labels.
     labels_raised, labels_lowered, joins, joins_with_close, sessions_closed,
     // Approvals.

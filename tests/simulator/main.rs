@@ -17,6 +17,7 @@ mod connect;
 mod coverage;
 mod history;
 mod model;
+mod past;
 mod peers;
 mod rng;
 mod run;

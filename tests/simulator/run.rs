@@ -50,6 +50,7 @@ pub(crate) fn run(seed: u64, digest: bool) -> Outcome {
         }
     }
     calm_down(&mut world);
+    world.judged_again();
     Outcome {
         coverage: world.model.coverage,
         digest: world.digest,

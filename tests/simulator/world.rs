@@ -11,6 +11,7 @@ use proto::{DecodeError, ErrorCode, Timestamp};
 use crate::config::{Plan, VARIANTS};
 use crate::history;
 use crate::model::Model;
+use crate::past;
 use crate::peers::operator::role;
 use crate::peers::{Books, Cx, Peer};
 use crate::rng::Rng;
@@ -313,6 +314,12 @@ impl World {
                 "invariant 9: usage of {name}"
             );
         }
+    }
+
+    /// Invariant 10: see [`past::judged_again`].
+    pub(crate) fn judged_again(&mut self) {
+        self.model.coverage.decisions_judged_again +=
+            past::judged_again(self.store.durable_records());
     }
 
     pub(crate) fn handle(&mut self, event: Event) {

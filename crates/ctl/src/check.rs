@@ -92,7 +92,11 @@ pub fn check(
     })
 }
 
-fn read(named: Option<&FilePath>) -> anyhow::Result<(String, String)> {
+/// The named file's name and text, or those that rolebrokerd would take for this user.
+///
+/// # Errors
+/// It cannot be read, or rolebrokerd would read no such file.
+pub(crate) fn read(named: Option<&FilePath>) -> anyhow::Result<(String, String)> {
     let system = FilePath::new(SYSTEM_FILE);
     let path = match named {
         Some(path) => path,
@@ -136,7 +140,8 @@ fn embedded() -> anyhow::Result<String> {
     Ok(text.text()?)
 }
 
-fn now() -> Timestamp {
+/// The time.
+pub(crate) fn now() -> Timestamp {
     let passed = SystemTime::now().duration_since(UNIX_EPOCH);
     let millis = passed.map_or(0, |passed| passed.as_millis());
     Timestamp::default().plus(u64::try_from(millis).unwrap_or(u64::MAX))

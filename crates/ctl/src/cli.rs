@@ -12,6 +12,7 @@ mod check;
 mod help;
 mod init;
 mod operator;
+mod past;
 mod units;
 mod why;
 
@@ -23,7 +24,8 @@ pub use operator::{
     AcceptToolArgs, DeclassifyArgs, EndorseArgs, GrantArgs, JoinArgs, PreapproveArgs, RevokeArgs,
     SessionArgs, SessionsArgs,
 };
-pub use why::{ExplainArgs, SuggestArgs, TailArgs};
+pub use past::{PastArgs, ReplayArgs};
+pub use why::{ExplainArgs, RecordArgs, SuggestArgs, TailArgs};
 
 /// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.
 #[derive(Debug, Parser)]
@@ -112,13 +114,30 @@ pub enum Command {
     /// Accept what a runner says that its tool is, once you have read it
     AcceptTool(AcceptToolArgs),
     /// Explain a decision: each grant, and why it fell
+    ///
+    /// A past call by its number; or, with `--tool`, one that was never made, as it would be decided now. The daemon
+    /// remembers the newest decisions; with --record they are read from the store, older ones too, under the rules of their
+    /// time.
     Explain(ExplainArgs),
     /// Write the smallest grant that would have let a call through
+    ///
+    /// For the daemon as it is now; with --record, for the decision as it is in the store: at its label, under the newest
+    /// rules that are recorded.
     Suggest(SuggestArgs),
     /// Follow what happens: calls, decisions, approvals, operators' changes
     Tail(TailArgs),
     /// Show what was decided and done, from the record that shows tampering
     Audit(AuditArgs),
+    /// Judge the recorded decisions again, and show which would change under another configuration
+    ///
+    /// Each is judged by itself: with the label, the time, the arguments and the uses of then,
+    /// what the runner offered then, and the same grants of run time on top. What one changed decision would change for
+    /// later ones (a label that rises, a use that is spent, an approval) is not followed. Reads the store itself, also
+    /// while the daemon runs or cannot.
+    ///
+    /// Exits with 0 if none changes and with 1 if some do, as diff does; with 66 if what it reads cannot be read, with 78
+    /// if the configuration would not be taken, and with 70 if a decision is not what the rules of its time say.
+    Replay(ReplayArgs),
     /// Copy the state into a file, also while the daemon runs
     Backup(BackupArgs),
     /// Check a configuration: faults, a reviewer's warnings, and the ways by which data could leak unasked

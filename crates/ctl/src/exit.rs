@@ -23,6 +23,8 @@ pub const INTERRUPTED: Exit = Exit(130);
 
 /// The command line was wrong.
 pub const USAGE: u8 = 64;
+/// What `replay` reads cannot be read.
+pub const NO_INPUT: u8 = 66;
 /// The broker cannot be reached.
 pub const UNAVAILABLE: u8 = 69;
 /// The broker or this command is at fault.
@@ -40,6 +42,11 @@ pub struct Usage(pub String);
 #[error("{0}")]
 pub struct NotDone(pub String);
 
+/// What is read, a file or the record, cannot be read, where 1 says something else.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unread(pub String);
+
 /// The code for what went wrong.
 pub fn code_of(error: &anyhow::Error) -> u8 {
     if error.downcast_ref::<Usage>().is_some() {
@@ -47,6 +54,9 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
     }
     if error.downcast_ref::<NotDone>().is_some() {
         return NOT_DONE.0;
+    }
+    if error.downcast_ref::<Unread>().is_some() {
+        return NO_INPUT;
     }
     match error.downcast_ref::<Error>() {
         Some(Error::Connect { .. } | Error::NoWelcome { .. } | Error::Lost { .. }) => UNAVAILABLE,

@@ -20,9 +20,12 @@ pub mod layout;
 pub mod lookalike;
 pub mod out;
 mod pager;
+pub mod past;
 pub mod printable;
 pub mod progress;
+pub mod recall;
 pub mod render;
+pub mod replay;
 pub mod steer;
 pub mod tail;
 mod terminal;
@@ -71,6 +74,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Suggest(args) => why::suggest(&place, args).await,
         Command::Tail(args) => tail::run(&place, args).await,
         Command::Audit(args) => audit::run(&place, &args),
+        Command::Replay(args) => replay::run(&place, &args),
         Command::Backup(args) => backup::run(&place, &args),
         Command::Check(args) => check::run(&place, &args),
         Command::Demo => demo::run(&place).await,

@@ -11,6 +11,7 @@ mod approval;
 pub(crate) mod audit;
 pub mod check;
 mod grants;
+pub mod replay;
 mod sessions;
 mod tools;
 mod why;

@@ -19,10 +19,18 @@ use crate::whole::whole;
 pub async fn run(place: &Place, control: Control) -> anyhow::Result<Exit> {
     let operator = connect(place).await?;
     let reply = ask(&operator, control).await?;
+    show(place, &reply)
+}
+
+/// Prints what an operator is told.
+///
+/// # Errors
+/// It is no JSON, which does not happen.
+pub(crate) fn show(place: &Place, reply: &ControlReply) -> anyhow::Result<Exit> {
     if place.json {
-        out::json(&serde_json::to_string(&reply)?);
+        out::json(&serde_json::to_string(reply)?);
     } else {
-        out::text(&render::reply(&reply, now()));
+        out::text(&render::reply(reply, now()));
     }
     Ok(exit::DONE)
 }

@@ -1,23 +1,31 @@
 //! `rolebroker explain` and `rolebroker suggest`.
 
 use client::proto::{CallId, Control};
+use store::record::{CallKey, SessionKey};
 
 use crate::arguments;
 use crate::cli::{ExplainArgs, Place, SuggestArgs};
 use crate::exit::{Exit, Usage};
-use crate::steer;
+use crate::{recall, steer};
 
 /// Why a call was decided as it was, or how one would be decided now.
 ///
 /// # Errors
-/// When the broker cannot be asked, or remembers no such call.
+/// When the broker cannot be asked, or remembers no such call; when the record cannot be read, or does not have it.
 pub async fn explain(place: &Place, args: ExplainArgs) -> anyhow::Result<Exit> {
     let ExplainArgs {
         role,
         session,
         tool,
+        from,
         rest,
     } = args;
+    if let Some(store) = from.store() {
+        let session = SessionKey { role, session };
+        let call = call(&rest)?;
+        let reply = recall::explain(store, &CallKey { session, call })?;
+        return steer::show(place, &reply);
+    }
     let control = match tool {
         Some(tool) => Control::ExplainRequest {
             role,
@@ -37,12 +45,24 @@ pub async fn explain(place: &Place, args: ExplainArgs) -> anyhow::Result<Exit> {
 /// The smallest grant that would have let a call through.
 ///
 /// # Errors
-/// When the broker cannot be asked, or remembers no such call.
+/// When the broker cannot be asked, or remembers no such call; when the record cannot be read, or does not have it.
 pub async fn suggest(place: &Place, args: SuggestArgs) -> anyhow::Result<Exit> {
+    let SuggestArgs {
+        role,
+        session,
+        call,
+        from,
+    } = args;
+    let call = CallId(call);
+    if let Some(store) = from.store() {
+        let session = SessionKey { role, session };
+        let reply = recall::propose(store, &CallKey { session, call })?;
+        return steer::show(place, &reply);
+    }
     let control = Control::Suggest {
-        role: args.role,
-        session: args.session,
-        call: CallId(args.call),
+        role,
+        session,
+        call,
     };
     steer::run(place, control).await
 }

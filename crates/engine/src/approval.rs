@@ -1,6 +1,6 @@
 //! Approvals asked: who is asked what about a call, and who is told that it waits (DESIGN 6).
 
-use policy::{Ask, EffectiveTool};
+use policy::{Ask, EffectiveTool, Verdict};
 use proto::{
     ApprovalId, ApprovalRequest, Approvals, AskingGrant, DenyReason, FailureCode, Message, Outcome,
     RoleKind, RoleName, Scope, ToolResponse,
@@ -11,7 +11,6 @@ use crate::digest;
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
-use crate::explain::Verdict;
 use crate::limits::{MAX_ASKED_ARGUMENTS, SETTLED_LISTED};
 use crate::record::{Basis, CallKey, Record, RecordId};
 use crate::state::{Approval, Question, State};

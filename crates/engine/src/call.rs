@@ -1,7 +1,7 @@
 //! A call's life up to its dispatch: taken, judged, asked about, claimed (DESIGN 7).
 
 use bytes::Bytes;
-use policy::Deny;
+use policy::{Deny, Verdict};
 use proto::{
     Cancel, DenyReason, Digest, Effects, FailureCode, Label, Message, SessionId, Timestamp,
     ToolName, ToolRequest, ToolResponse,
@@ -12,7 +12,6 @@ use crate::digest;
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
-use crate::explain::Verdict;
 use crate::judge::Judged;
 use crate::limits::{CALL_OVERHEAD, MAX_OPEN_REQUESTS, MAX_WAITERS};
 use crate::record::{Basis, CallKey, Record, SessionKey};

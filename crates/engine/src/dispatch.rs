@@ -1,6 +1,6 @@
 //! Claimed calls to runners: who serves a tool, whose turn it is, and what a dispatch spends.
 
-use policy::{EffectiveTool, Permit};
+use policy::{EffectiveTool, Permit, Verdict};
 use proto::frame::LENGTH_BYTES;
 use proto::{ApprovalId, Effects, FailureCode, RoleKind, RoleName, ToolName};
 
@@ -8,7 +8,6 @@ use crate::conn::{Conn, frame_len};
 use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
-use crate::explain::Verdict;
 use crate::judge::{Judged, Spend};
 use crate::record::{CallKey, Record, RecordId};
 use crate::state::{Cover, Flight, State};

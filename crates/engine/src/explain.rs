@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use policy::{Deny, EffectiveTool, Permit, Query, Restriction, Ruleset, Suggestion};
-use proto::control::{Decided, Judgement, TraceStatus};
+use policy::{EffectiveTool, PastCall, Query, Ruleset, Verdict};
+use proto::control::{Judgement, TraceStatus};
 use proto::{
-    Access, ApprovalId, CallId, ControlReply, DenyReason, Digest, GrantId, Label, Message,
-    RoleKind, Timestamp, ToolName,
+    CallId, ControlReply, DenyReason, Digest, GrantId, Label, Message, RoleKind, Timestamp,
+    ToolName,
 };
 
 use crate::conn::frame_len;
@@ -15,7 +15,7 @@ use crate::digest;
 use crate::engine::Engine;
 use crate::event::ConnId;
 use crate::judge::{Judged, Spend};
-use crate::limits::{MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_RULESETS, MAX_WORDS};
+use crate::limits::{MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_RULESETS};
 use crate::record::{CallKey, SessionKey};
 
 /// The newest decisions about a role's calls, oldest first.
@@ -43,23 +43,6 @@ struct Remembered {
     /// Of the grants that were for this call.
     uses: BTreeMap<GrantId, u64>,
     verdict: Verdict,
-}
-
-/// What was decided, approvals included.
-#[derive(Debug, Clone)]
-pub(crate) enum Verdict {
-    /// Sent to a runner.
-    Permit {
-        grant: GrantId,
-        approval: Option<ApprovalId>,
-    },
-    /// A person is asked.
-    Ask { approval: Option<ApprovalId> },
-    /// Not let through.
-    Deny {
-        reason: DenyReason,
-        grant: Option<GrantId>,
-    },
 }
 
 impl Memory {
@@ -98,129 +81,33 @@ impl Remembered {
         self.arguments.len() + self.uses.keys().map(use_of).sum::<usize>()
     }
 
-    fn query(&self) -> Option<Query<'_>> {
-        Some(Query {
+    fn explained(&self) -> (Judgement, Vec<TraceStatus>) {
+        let call = PastCall {
             role: &self.key.session.role,
             session: &self.key.session.session,
-            tool: self.tool.as_ref()?,
+            name: &self.name,
+            tool: self.tool.as_ref(),
             arguments: &self.arguments,
             label: self.label,
-            now: self.at,
-            uses: &self.uses,
-        })
-    }
-
-    fn explained(&self) -> (Judgement, Vec<TraceStatus>) {
-        let (rules, trace) = match self.query() {
-            Some(query) => {
-                let (decision, trace) = self.ruleset.explain(&query);
-                (decision.in_words(), trace)
-            }
-            None => (NO_TOOL.to_owned(), Vec::new()),
-        };
-        let trace = trace.into_iter().map(|line| TraceStatus {
-            grant: line.grant,
-            standing: standing(line.standing),
-            what: cut(line.what),
-        });
-        let judgement = Judgement {
-            tool: self.name.clone(),
             at: self.at,
-            label: self.label,
-            ruleset: self.digest.clone(),
-            decided: self.verdict.decided(),
-            reason: self.verdict.reason().to_owned(),
-            grant: self.verdict.grant(),
-            approval: self.verdict.approval(),
-            words: cut(self.verdict.words(&rules)),
+            uses: &self.uses,
         };
-        (judgement, trace.collect())
+        self.verdict.explained(&call, &self.ruleset, &self.digest)
     }
 }
 
-impl Verdict {
-    fn of(judged: &Judged) -> Verdict {
-        match judged {
-            Judged::Permit { permit, spend, .. } => {
-                let approval = match spend {
-                    Spend::Standing(approval, _) => Some(approval.clone()),
-                    Spend::Nothing | Spend::Cover => None,
-                };
-                Verdict::permit(permit, approval)
-            }
-            Judged::Ask { .. } => Verdict::Ask { approval: None },
-            Judged::Deny(deny) => Verdict::deny(deny),
+/// The verdict of a judgement, before anything is spent.
+fn verdict_of(judged: &Judged) -> Verdict {
+    match judged {
+        Judged::Permit { permit, spend, .. } => {
+            let approval = match spend {
+                Spend::Standing(approval, _) => Some(approval.clone()),
+                Spend::Nothing | Spend::Cover => None,
+            };
+            Verdict::permit(permit, approval)
         }
-    }
-
-    pub(crate) fn permit(permit: &Permit, approval: Option<ApprovalId>) -> Verdict {
-        let grant = permit.grant.clone();
-        Verdict::Permit { grant, approval }
-    }
-
-    pub(crate) fn deny(deny: &Deny) -> Verdict {
-        Verdict::Deny {
-            reason: deny.reason,
-            grant: deny.grant.clone(),
-        }
-    }
-
-    fn decided(&self) -> Decided {
-        match self {
-            Verdict::Permit { .. } => Decided::Permit,
-            Verdict::Ask { .. } => Decided::Ask,
-            Verdict::Deny { .. } => Decided::Deny,
-        }
-    }
-
-    fn reason(&self) -> &'static str {
-        match self {
-            Verdict::Permit { .. } | Verdict::Ask { .. } => "",
-            Verdict::Deny { reason, .. } => reason.as_str(),
-        }
-    }
-
-    fn grant(&self) -> String {
-        let grant = match self {
-            Verdict::Permit { grant, .. } => Some(grant),
-            Verdict::Ask { .. } => None,
-            Verdict::Deny { grant, .. } => grant.as_ref(),
-        };
-        grant.map(GrantId::to_string).unwrap_or_default()
-    }
-
-    fn approval(&self) -> String {
-        let approval = match self {
-            Verdict::Permit { approval, .. } | Verdict::Ask { approval } => approval.as_ref(),
-            Verdict::Deny { .. } => None,
-        };
-        approval.map(ApprovalId::to_string).unwrap_or_default()
-    }
-
-    /// The decision in a sentence; `rules` is what the ruleset alone says.
-    fn words(&self, rules: &str) -> String {
-        match self {
-            Verdict::Permit {
-                approval: Some(approval),
-                ..
-            } => format!("permitted by approval {approval}; the rules alone: {rules}"),
-            Verdict::Ask {
-                approval: Some(approval),
-            } => format!("approval {approval} waits for a person; {rules}"),
-            Verdict::Deny {
-                reason: DenyReason::ApprovalRefused,
-                ..
-            } => format!("denied: a person said no; the rules alone: {rules}"),
-            Verdict::Deny {
-                reason: DenyReason::ApprovalExpired,
-                ..
-            } => format!(
-                "denied: nobody answered in time, or nobody could be asked; the rules alone: {rules}"
-            ),
-            Verdict::Permit { approval: None, .. }
-            | Verdict::Ask { approval: None }
-            | Verdict::Deny { .. } => rules.to_owned(),
-        }
+        Judged::Ask { .. } => Verdict::Ask { approval: None },
+        Judged::Deny(deny) => Verdict::deny(deny),
     }
 }
 
@@ -314,7 +201,7 @@ impl Engine {
             Judged::Ask { ask, question, .. } if self.asked_roles(ask, question).is_none() => {
                 NOBODY_TO_ASK
             }
-            Judged::Permit { .. } | Judged::Ask { .. } | Judged::Deny(_) => Verdict::of(&judged),
+            Judged::Permit { .. } | Judged::Ask { .. } | Judged::Deny(_) => verdict_of(&judged),
         };
         let decision = self.present(&key, name, arguments, verdict);
         self.send_explained(conn, id, decision.explained());
@@ -340,7 +227,7 @@ impl Engine {
                 uses: &self.uses,
             },
         );
-        let (grant, notes) = in_lines(suggestion);
+        let (grant, notes) = suggestion.in_lines();
         let reply = ControlReply::Suggested { grant, notes };
         let msg = proto::encode_message(&Message::ControlReply(reply.clone()));
         let most = self.config.settings.max_frame;
@@ -372,82 +259,11 @@ impl Engine {
 }
 
 const NOT_REMEMBERED: &str = "call: no decision about it is remembered: the newest of a role \
-    are, since the broker started, by the newest rules, of arguments up to 1 MiB";
+    are, since the broker started, by the newest rules, of arguments up to 1 MiB; \
+    `rolebroker explain --record` reads others from the record";
 
 /// As a call would be answered of which nobody can be asked.
 const NOBODY_TO_ASK: Verdict = Verdict::Deny {
     reason: DenyReason::ApprovalExpired,
     grant: None,
 };
-
-const NO_TOOL: &str = "denied: no tool of that name is declared, and nobody may offer it";
-
-/// A sentence that a small frame has room for.
-fn cut(mut words: String) -> String {
-    if words.len() > MAX_WORDS {
-        words.truncate(words.floor_char_boundary(MAX_WORDS));
-        words.push_str("...");
-    }
-    words
-}
-
-fn standing(standing: policy::Standing) -> proto::control::Standing {
-    match standing {
-        policy::Standing::Elsewhere => proto::control::Standing::Elsewhere,
-        policy::Standing::Falls => proto::control::Standing::Falls,
-        policy::Standing::Counts => proto::control::Standing::Counts,
-    }
-}
-
-/// A suggestion as the grant's lines and what to know of it.
-fn in_lines(suggestion: Suggestion) -> (String, Vec<String>) {
-    let nothing = |notes| (String::new(), notes);
-    match suggestion {
-        Suggestion::Permitted { grant } => {
-            nothing(vec![format!("it runs already, by grant `{grant}`")])
-        }
-        Suggestion::Grant(proposal) => {
-            let answer = match proposal.answer {
-                Access::Allow => "permits exactly this call, once, within the hour",
-                Access::Ask => "asks a person about exactly this call, within the hour",
-            };
-            let mut notes = vec![answer.to_owned()];
-            notes.extend(proposal.notes);
-            (proposal.toml, notes)
-        }
-        Suggestion::Wider { proposal, pointers } => {
-            let mut notes = vec!["permits more than this call:".to_owned()];
-            notes.extend(
-                pointers
-                    .into_iter()
-                    .map(|(at, what)| format!("`{at}`: {what}")),
-            );
-            notes.extend(proposal.notes);
-            (proposal.toml, notes)
-        }
-        Suggestion::Asked { by } => nothing(standing_in_the_way(
-            "a person is asked: approve it, or end the asking",
-            by,
-        )),
-        Suggestion::Restricted { by } => nothing(standing_in_the_way(
-            "no further grant helps: these say no, whatever else is granted",
-            by,
-        )),
-        Suggestion::Impossible { why } => nothing(vec![format!(
-            "no grant can be written for exactly this call: {why}"
-        )]),
-    }
-}
-
-fn standing_in_the_way(what: &str, by: Vec<Restriction>) -> Vec<String> {
-    let mut notes = vec![what.to_owned()];
-    for restriction in by {
-        notes.push(format!(
-            "grant `{}`: {}",
-            restriction.grant, restriction.instead
-        ));
-        let lines = restriction.lines.unwrap_or_default();
-        notes.extend(lines.lines().map(|line| format!("    {line}")));
-    }
-    notes
-}

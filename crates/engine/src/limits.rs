@@ -46,7 +46,5 @@ pub const MAX_REMEMBERED: usize = 256;
 pub const MAX_REMEMBERED_BYTES: usize = 1 << 20;
 /// Rulesets that decisions are remembered of; those by older ones are forgotten.
 pub const MAX_REMEMBERED_RULESETS: u64 = 16;
-/// Bytes of one sentence of an explanation.
-pub const MAX_WORDS: usize = 1024;
 /// Calls that were approved and have ended, as they are listed over all roles.
 pub const MAX_CALLS_SETTLED: usize = 1024;

@@ -8,6 +8,7 @@ pub mod paths;
 pub mod ruleset;
 pub mod separation;
 pub mod suggest;
+pub mod verdict;
 
 mod canonical;
 mod cover;
@@ -33,3 +34,4 @@ pub use decision::{Ask, AskingGrant, Decision, Deny, Permit, Pins, Query, Standi
 pub use paths::{Bring, Meeting, Path, PathTool, Paths, Step, paths};
 pub use ruleset::{EffectiveTool, GrantView, Ruleset, ToolFloor};
 pub use suggest::{Proposal, Restriction, Suggestion, suggest};
+pub use verdict::{PastCall, Verdict};

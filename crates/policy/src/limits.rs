@@ -59,3 +59,5 @@ pub const MAX_CHANGES: usize = 20;
 pub const MAX_PATHS: usize = 20;
 /// Remarks of a reviewer that are told one by one.
 pub const MAX_REMARKS: usize = 100;
+/// Bytes of one sentence of an explanation.
+pub const MAX_WORDS: usize = 1024;

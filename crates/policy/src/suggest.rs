@@ -12,6 +12,8 @@ use crate::pins::{self, Pinned};
 use crate::ruleset::Ruleset;
 use crate::words;
 
+mod lines;
+
 /// Milliseconds that a suggested grant lasts.
 pub const SUGGESTED_TTL: u64 = 3_600_000;
 /// Bytes of the tool's name that a suggested grant's id repeats.

@@ -8,10 +8,11 @@ use super::Cli;
 const ALL: &str = "\
 Exit status:
   0    done; of a call: it has a result
-  1    not done: the broker or a person did not take it, or something is in the way
+  1    not done: the broker or a person did not take it, or something is in the way; of replay: decisions would change
   3    the call was denied
   4    the call failed
   64   the command line is wrong
+  66   what replay reads cannot be read
   69   no broker answers
   70   a fault of this command or of the broker
   77   the broker does not admit this user
@@ -121,6 +122,13 @@ const EXAMPLES: &[(&str, &str)] = &[
   rolebroker audit export",
     ),
     (
+        "replay",
+        "
+  rolebroker replay
+  rolebroker replay --config new.toml --since 7d --role bot
+  rolebroker replay --config new.toml --json --state-dir /var/lib/rolebroker",
+    ),
+    (
         "backup",
         "
   rolebroker backup /var/backups/rolebroker.db",
@@ -129,6 +137,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "explain",
         "
   rolebroker explain bot mm-42 7
+  rolebroker explain --record bot mm-42 7
   rolebroker explain bot mm-42 --tool read_file path=/srv/notes/a.txt",
     ),
     (

@@ -15,6 +15,8 @@ mod lookalikes;
 #[cfg(test)]
 mod operator_commands;
 #[cfg(test)]
+mod past;
+#[cfg(test)]
 mod printable;
 #[cfg(test)]
 mod rendering;

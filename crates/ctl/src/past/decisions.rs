@@ -1,0 +1,184 @@
+//! The record gone over in order: which of its records are decisions, and which rules counted for each.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use client::proto::{DenyReason, GrantId, Message, ToolResponse};
+use policy::Verdict;
+use store::record::{Basis, CallKey, Record, SessionKey};
+use store::{Store, StoreError};
+
+use super::rules::RulesSoFar;
+use super::{Past, Rules};
+use crate::cli::PastArgs;
+
+/// Goes over the record in order, and makes decisions of it.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    rules: RulesSoFar,
+    /// Calls that a person was asked about, or that an approval let through, and that have no kept answer yet.
+    asked: BTreeSet<CallKey>,
+}
+
+impl Decisions {
+    /// The decision that a record is, if it is one that is `wanted`. Every record must be given, in order.
+    pub fn follow(&mut self, record: Record, wanted: &PastArgs) -> Option<Past> {
+        self.rules.follow(&record);
+        let ended = match &record {
+            Record::Answered { call, .. } | Record::Evicted { call, .. } => {
+                Some(self.asked.remove(call))
+            }
+            _ => None,
+        };
+        if ended == Some(true) {
+            // What the answer says was decided where the person was asked.
+            return None;
+        }
+        let mut past = decision(record)?;
+        let asks = match &past.verdict {
+            Verdict::Permit { approval, .. } | Verdict::Ask { approval } => approval.is_some(),
+            Verdict::Deny { .. } => false,
+        };
+        past.asked_before = if asks {
+            !self.asked.insert(past.call.clone())
+        } else {
+            self.asked.contains(&past.call)
+        };
+        if !wanted.is_meant(&past.call.session, &past.tool, past.at) {
+            return None;
+        }
+        past.rules = self.rules();
+        Some(past)
+    }
+
+    /// The rules after the last record. `None`: they are not recorded, or this version does not read them.
+    pub fn rules(&mut self) -> Option<Rc<Rules>> {
+        self.rules.now()
+    }
+
+    /// Uses spent up to the last record, by grant.
+    pub fn uses(&self) -> &BTreeMap<GrantId, u64> {
+        &self.rules.uses
+    }
+}
+
+/// Gives each decision of a store that is wanted to `take`, in order.
+///
+/// # Errors
+/// [`StoreError`]: what was taken before it must not be used.
+pub fn each(
+    store: &mut Store,
+    wanted: &PastArgs,
+    mut take: impl FnMut(Past),
+) -> Result<(), StoreError> {
+    let mut decisions = Decisions::default();
+    store.replay(|records| {
+        for record in records {
+            if let Some(past) = decisions.follow(record, wanted) {
+                take(past);
+            }
+        }
+    })
+}
+
+/// The longest answer that says nothing but a denial.
+const MAX_DENIAL: usize = 256;
+
+/// The reason, if a kept answer is a denial: where nobody could be asked, or a person had said no to the same call
+/// before, the answer's record is the only one.
+fn denial(msg: &str) -> Option<DenyReason> {
+    if msg.len() > MAX_DENIAL {
+        return None;
+    }
+    match serde_json::from_str(msg).ok()? {
+        Message::ToolResponse(ToolResponse::Denied { reason }) => Some(reason),
+        _ => None,
+    }
+}
+
+/// The decision that a record is; its rules are not in it.
+fn decision(record: Record) -> Option<Past> {
+    let past = |at, call, tool, fingerprint, verdict, basis: Option<Box<Basis>>| Past {
+        at,
+        call,
+        tool,
+        fingerprint,
+        verdict,
+        asked_before: false,
+        arguments: basis.as_ref().and_then(|basis| basis.arguments.clone()),
+        basis,
+        rules: None,
+    };
+    match record {
+        Record::Answered {
+            at,
+            call,
+            fingerprint,
+            tool,
+            msg,
+            ..
+        } => {
+            let verdict = Verdict::Deny {
+                reason: denial(&msg)?,
+                grant: None,
+            };
+            Some(past(at, call, tool, fingerprint, verdict, None))
+        }
+        Record::Denied {
+            at,
+            call,
+            tool,
+            fingerprint,
+            reason,
+            grant,
+            basis,
+        } => {
+            let verdict = Verdict::Deny { reason, grant };
+            Some(past(at, call, tool, fingerprint, verdict, basis))
+        }
+        Record::Dispatched {
+            at,
+            call,
+            tool,
+            fingerprint,
+            grant,
+            approval,
+            basis,
+            ..
+        } => {
+            let verdict = Verdict::Permit { grant, approval };
+            Some(past(at, call, tool, fingerprint, verdict, basis))
+        }
+        Record::Asked {
+            request,
+            fingerprint,
+            basis,
+            ..
+        } => {
+            let call = CallKey {
+                session: SessionKey {
+                    role: request.role,
+                    session: request.session,
+                },
+                call: request.call,
+            };
+            let verdict = Verdict::Ask {
+                approval: Some(request.approval),
+            };
+            let asked = past(
+                request.created,
+                call,
+                request.tool,
+                fingerprint,
+                verdict,
+                basis,
+            );
+            Some(Past {
+                // Empty: forgotten. Nobody is asked about arguments that are no object.
+                arguments: Some(request.arguments).filter(|text| !text.is_empty()),
+                ..asked
+            })
+        }
+        _ => None,
+    }
+}
