@@ -26,9 +26,6 @@ pub struct Past {
     pub fingerprint: Digest,
     /// What was decided, approvals and refusals included.
     pub verdict: Verdict,
-    /// Whether a person had been asked about this call before: an approval that is spent lets it run again, and a
-    /// refusal ends it even where the rules say something else by then.
-    pub asked_before: bool,
     /// What it was made of, the arguments aside. `None`: see [`Gone::Basis`].
     pub basis: Option<Box<Basis>>,
     /// The arguments. `None`: they are not kept, or no longer.
@@ -59,8 +56,7 @@ pub enum Said {
 /// Why a decision cannot be judged again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Gone {
-    /// The label and the offer are not in its record: it is of layout 1, or the kept answer of a call that was denied
-    /// because nobody could be asked, or somebody had refused the same before.
+    /// The label and the offer are not in its record: it is of layout 1.
     Basis,
     /// The arguments are not kept, or no longer.
     Arguments,
@@ -72,20 +68,21 @@ impl Past {
     /// Whether a decision of the rules of its time is what the record has.
     pub fn agrees(&self, decision: &Decision) -> bool {
         match (&self.verdict, decision) {
-            (Verdict::Permit { grant, approval }, Decision::Permit(permit)) => {
-                approval.is_none() && permit.grant == *grant
+            (Verdict::Permit { grant, .. }, Decision::Permit(permit)) => {
+                !self.asks() && permit.grant == *grant
             }
-            (Verdict::Permit { grant, approval }, Decision::Ask(ask)) => {
-                (approval.is_some() || self.asked_before) && ask.permit.grant == *grant
+            (Verdict::Permit { grant, .. }, Decision::Ask(ask)) => {
+                self.asks() && ask.permit.grant == *grant
             }
             (Verdict::Ask { .. }, Decision::Ask(_)) => true,
+            // A person's answer holds for a while, whatever the rules would say by then.
             (
                 Verdict::Deny {
                     reason: DenyReason::ApprovalRefused | DenyReason::ApprovalExpired,
                     ..
                 },
-                decision,
-            ) => self.asked_before || matches!(decision, Decision::Ask(_)),
+                _,
+            ) => true,
             (Verdict::Deny { reason, grant }, Decision::Deny(deny)) => {
                 deny.reason == *reason && deny.grant == *grant
             }
@@ -93,27 +90,24 @@ impl Past {
         }
     }
 
-    /// What the rules alone said. Of a call that runs again under a spent approval the record tells only that it was
-    /// permitted: see [`Past::asked_before`].
+    /// What the rules alone said.
     pub fn said(&self) -> Said {
         match &self.verdict {
-            Verdict::Permit {
-                grant,
-                approval: None,
-            } => Said::Permit {
+            _ if self.asks() => Said::Ask,
+            Verdict::Permit { grant, .. } => Said::Permit {
                 grant: grant.clone(),
             },
-            Verdict::Permit { .. }
-            | Verdict::Ask { .. }
-            | Verdict::Deny {
-                reason: DenyReason::ApprovalRefused | DenyReason::ApprovalExpired,
-                ..
-            } => Said::Ask,
+            Verdict::Ask { .. } => Said::Ask,
             Verdict::Deny { reason, grant } => Said::Deny {
                 reason: *reason,
                 grant: grant.clone(),
             },
         }
+    }
+
+    /// Whether the rules asked a person.
+    fn asks(&self) -> bool {
+        self.basis.as_ref().is_some_and(|basis| basis.asks)
     }
 
     /// Whether the label that decided was untrusted. `None`: see [`Gone::Basis`].

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use client::proto::{ControlReply, DenyReason, GrantId, Outcome};
 use policy::{PastCall, Verdict, suggest};
+use store::Entry;
 use store::record::{CallKey, Record};
 
 use crate::cli::{PastArgs, StoreArgs};
@@ -79,8 +80,8 @@ fn find(store: &StoreArgs, key: &CallKey) -> anyhow::Result<Recalled> {
     let mut decisions = Decisions::default();
     let mut found: Option<Past> = None;
     audit::open(store)?
-        .replay(|records| {
-            for record in records {
+        .read(|entries| {
+            for Entry { record, .. } in entries {
                 settle(found.as_mut(), &record);
                 let past = decisions.follow(record, &wanted);
                 if let Some(past) = past.filter(|past| past.call == *key) {

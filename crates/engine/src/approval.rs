@@ -60,7 +60,7 @@ impl Engine {
                 false,
             );
         }
-        let basis = self.basis(&key.session, &tool.name, "");
+        let basis = self.basis(&key.session, &tool.name, "", true);
         let after = self.record(Record::Asked {
             request: request.clone(),
             fingerprint: question.fingerprint.clone(),

@@ -382,7 +382,7 @@ impl Engine {
         if let Some(arguments) = arguments {
             self.remember(key, tool, arguments, Verdict::deny(deny));
         }
-        let basis = self.basis(&key.session, tool, arguments.unwrap_or_default());
+        let basis = self.basis(&key.session, tool, arguments.unwrap_or_default(), false);
         self.record(Record::Denied {
             at: self.now,
             call: key.clone(),
@@ -402,6 +402,7 @@ impl Engine {
         });
     }
 
+    /// Ends a call as denied.
     pub(crate) fn deny(
         &mut self,
         key: &CallKey,
@@ -410,35 +411,32 @@ impl Engine {
     ) {
         let Some(call) = self.call(key) else { return };
         let (tool, fingerprint) = (call.tool.clone(), call.fingerprint.clone());
-        let basis = self.basis(&key.session, &tool, &call.arguments);
+        let asks = matches!(
+            reason,
+            DenyReason::ApprovalRefused | DenyReason::ApprovalExpired
+        );
+        let basis = self.basis(&key.session, &tool, &call.arguments, asks);
         let denial = Deny {
             reason,
             grant: grant.clone(),
         };
         self.remember_call(key, Verdict::deny(&denial));
-        let kept = matches!(
-            reason,
-            DenyReason::ApprovalRefused | DenyReason::ApprovalExpired
-        );
+        // What a person said, or nobody in time, is told to every repeat.
+        let kept = asks;
         self.log_call(Level::Info, "denied", key, &tool, |log| {
             log.decision = Some("deny");
             log.reason = Some(reason.as_str());
             log.grant = grant.clone();
         });
-        let is_read = self.call(key).is_some_and(|c| c.effects == Effects::Read);
-        // The answer's own record says it, where there is one.
-        if !kept || is_read {
-            let call = key.clone();
-            self.record(Record::Denied {
-                at: self.now,
-                call,
-                tool,
-                fingerprint,
-                reason,
-                grant,
-                basis: Some(Box::new(basis)),
-            });
-        }
+        self.record(Record::Denied {
+            at: self.now,
+            call: key.clone(),
+            tool,
+            fingerprint,
+            reason,
+            grant,
+            basis: Some(Box::new(basis)),
+        });
         self.finish(key, &ToolResponse::Denied { reason }, Label::BOTTOM, kept);
     }
 

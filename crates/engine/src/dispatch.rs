@@ -219,7 +219,8 @@ impl Engine {
         };
         let gates = tool.effects != Effects::Read || approval.is_some() || !permit.spend.is_empty();
         let call = self.call(key)?;
-        let basis = self.basis(&key.session, &tool.name, &call.arguments);
+        let asks = spend != Spend::Nothing;
+        let basis = self.basis(&key.session, &tool.name, &call.arguments, asks);
         let record = Record::Dispatched {
             at: self.now,
             call: key.clone(),

@@ -88,7 +88,13 @@ impl Engine {
     }
 
     /// What a decision on a call is made of at this moment.
-    pub(crate) fn basis(&self, session: &SessionKey, tool: &ToolName, arguments: &str) -> Basis {
+    pub(crate) fn basis(
+        &self,
+        session: &SessionKey,
+        tool: &ToolName,
+        arguments: &str,
+        asks: bool,
+    ) -> Basis {
         let pin = self
             .ruleset
             .tool(tool.as_str())
@@ -96,6 +102,7 @@ impl Engine {
         let kept = self.config.settings.audit_arguments_ttl > 0
             && arguments.len() <= MAX_RECORDED_ARGUMENTS;
         Basis {
+            asks,
             label: self.deciding(session),
             offer: pin.map(OfferedTool::of),
             uses: self.counted_uses(session, tool).into_iter().collect(),

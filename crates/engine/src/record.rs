@@ -47,6 +47,8 @@ pub struct By {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Basis {
+    /// Whether the rules ask a person: an approval let it through, or nobody could be asked.
+    pub asks: bool,
     /// The label that decided.
     pub label: Label,
     /// What the tool's accepted definition said of it, where there was one.
@@ -384,6 +386,8 @@ pub enum Record {
         text: Option<String>,
         /// The grants of run time that count.
         grants: Vec<(GrantId, String)>,
+        /// Uses spent by then, by grant.
+        uses: Vec<(GrantId, u64)>,
     },
     /// A drain began.
     Draining {

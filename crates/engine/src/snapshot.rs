@@ -236,6 +236,7 @@ impl Engine {
             ruleset: self.config.digest.clone(),
             text: Some(self.config.text.clone()),
             grants: self.runtime_grants.clone(),
+            uses: self.uses.clone().into_iter().collect(),
         });
     }
 

@@ -1,9 +1,9 @@
 //! The record gone over in order: which of its records are decisions, and which rules counted for each.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use client::proto::{DenyReason, GrantId, Message, ToolResponse};
+use client::proto::GrantId;
 use policy::Verdict;
 use store::record::{Basis, CallKey, Record, SessionKey};
 use store::{Store, StoreError};
@@ -16,34 +16,13 @@ use crate::cli::PastArgs;
 #[derive(Debug, Default)]
 pub struct Decisions {
     rules: RulesSoFar,
-    /// Calls that a person was asked about, or that an approval let through, and that have no kept answer yet.
-    asked: BTreeSet<CallKey>,
 }
 
 impl Decisions {
     /// The decision that a record is, if it is one that is `wanted`. Every record must be given, in order.
     pub fn follow(&mut self, record: Record, wanted: &PastArgs) -> Option<Past> {
         self.rules.follow(&record);
-        let ended = match &record {
-            Record::Answered { call, .. } | Record::Evicted { call, .. } => {
-                Some(self.asked.remove(call))
-            }
-            _ => None,
-        };
-        if ended == Some(true) {
-            // What the answer says was decided where the person was asked.
-            return None;
-        }
         let mut past = decision(record)?;
-        let asks = match &past.verdict {
-            Verdict::Permit { approval, .. } | Verdict::Ask { approval } => approval.is_some(),
-            Verdict::Deny { .. } => false,
-        };
-        past.asked_before = if asks {
-            !self.asked.insert(past.call.clone())
-        } else {
-            self.asked.contains(&past.call)
-        };
         if !wanted.is_meant(&past.call.session, &past.tool, past.at) {
             return None;
         }
@@ -72,28 +51,13 @@ pub fn each(
     mut take: impl FnMut(Past),
 ) -> Result<(), StoreError> {
     let mut decisions = Decisions::default();
-    store.replay(|records| {
-        for record in records {
-            if let Some(past) = decisions.follow(record, wanted) {
+    store.read(|entries| {
+        for entry in entries {
+            if let Some(past) = decisions.follow(entry.record, wanted) {
                 take(past);
             }
         }
     })
-}
-
-/// The longest answer that says nothing but a denial.
-const MAX_DENIAL: usize = 256;
-
-/// The reason, if a kept answer is a denial: where nobody could be asked, or a person had said no to the same call
-/// before, the answer's record is the only one.
-fn denial(msg: &str) -> Option<DenyReason> {
-    if msg.len() > MAX_DENIAL {
-        return None;
-    }
-    match serde_json::from_str(msg).ok()? {
-        Message::ToolResponse(ToolResponse::Denied { reason }) => Some(reason),
-        _ => None,
-    }
 }
 
 /// The decision that a record is; its rules are not in it.
@@ -104,26 +68,11 @@ fn decision(record: Record) -> Option<Past> {
         tool,
         fingerprint,
         verdict,
-        asked_before: false,
         arguments: basis.as_ref().and_then(|basis| basis.arguments.clone()),
         basis,
         rules: None,
     };
     match record {
-        Record::Answered {
-            at,
-            call,
-            fingerprint,
-            tool,
-            msg,
-            ..
-        } => {
-            let verdict = Verdict::Deny {
-                reason: denial(&msg)?,
-                grant: None,
-            };
-            Some(past(at, call, tool, fingerprint, verdict, None))
-        }
         Record::Denied {
             at,
             call,

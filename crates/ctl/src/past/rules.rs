@@ -63,6 +63,17 @@ impl RulesSoFar {
                 }
                 self.text = text.clone().map(|text| (ruleset.clone(), text));
             }
+            Record::Snapshot {
+                ruleset,
+                text,
+                grants,
+                uses,
+                ..
+            } => {
+                self.text = text.clone().map(|text| (ruleset.clone(), text));
+                self.granted.clone_from(grants);
+                self.uses = uses.iter().cloned().collect();
+            }
             Record::Granted { grant, toml, .. } => {
                 self.granted.push((grant.clone(), toml.clone()));
             }

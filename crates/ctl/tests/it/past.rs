@@ -92,6 +92,7 @@ fn key(call: u64) -> CallKey {
 
 fn basis(arguments: Option<&str>, spent: u64) -> Option<Box<Basis>> {
     Some(Box::new(Basis {
+        asks: false,
         label: Label {
             class: DataClass::Public,
             untrusted: true,
@@ -102,7 +103,15 @@ fn basis(arguments: Option<&str>, spent: u64) -> Option<Box<Basis>> {
     }))
 }
 
+fn asking(basis: Option<Box<Basis>>, asks: bool) -> Option<Box<Basis>> {
+    basis.map(|basis| Box::new(Basis { asks, ..*basis }))
+}
+
 fn denied(call: u64, reason: DenyReason, basis: Option<Box<Basis>>) -> Record {
+    let asks = matches!(
+        reason,
+        DenyReason::ApprovalRefused | DenyReason::ApprovalExpired
+    );
     Record::Denied {
         at: time(100 + call),
         call: key(call),
@@ -110,7 +119,7 @@ fn denied(call: u64, reason: DenyReason, basis: Option<Box<Basis>>) -> Record {
         fingerprint: Digest::from_bytes([0; 32]),
         reason,
         grant: None,
-        basis,
+        basis: asking(basis, asks),
     }
 }
 
@@ -124,7 +133,7 @@ fn dispatched(call: u64, approval: Option<&str>) -> Record {
         grant: GrantId::new("more").unwrap(),
         spend: vec![],
         approval: approval.map(|name| name.parse().unwrap()),
-        basis: basis(Some("{}"), 0),
+        basis: asking(basis(Some("{}"), 0), approval.is_some()),
     }
 }
 
@@ -256,20 +265,6 @@ fn a_persons_yes_or_no_means_that_the_rules_asked() {
 }
 
 #[test]
-fn a_call_that_runs_again_under_a_spent_approval_is_told_from_one_that_needed_none() {
-    let pasts = all(
-        [
-            dispatched(1, Some("a1")),
-            dispatched(1, None),
-            dispatched(2, None),
-        ],
-        &PastArgs::default(),
-    );
-    let asked: Vec<bool> = pasts.iter().map(|past| past.asked_before).collect();
-    assert_eq!(asked, [false, true, false]);
-}
-
-#[test]
 fn filters_narrow_the_decisions_and_not_the_rules() {
     let wanted = PastArgs {
         since: Some(time(102)),
@@ -347,27 +342,4 @@ fn long_arguments_of_an_example_are_cut_and_said_to_be() {
     let shown = render::replay::all(&report);
     assert!(shown.contains("aaa... (5011 bytes)"), "{shown}");
     assert!(shown.lines().all(|line| line.len() < 500));
-}
-
-#[test]
-fn a_denial_that_only_the_kept_answer_tells_of_is_counted() {
-    let answered = |call| Record::Answered {
-        at: time(200),
-        call: key(call),
-        fingerprint: Digest::from_bytes([0; 32]),
-        tool: ToolName::new("read").unwrap(),
-        msg: r#"{"kind":"tool_response","body":{"status":"denied","reason":"approval_expired"}}"#
-            .to_owned(),
-        label: Label::BOTTOM,
-    };
-    // The first was asked about: that is where it was decided.
-    let records = [
-        configured(Some(CONFIG)),
-        granted(),
-        dispatched(1, Some("a1")),
-        answered(1),
-        answered(2),
-    ];
-    let report = report(records, None);
-    assert_eq!(report.gone.get(&Gone::Basis), Some(&1));
 }

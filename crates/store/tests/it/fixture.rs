@@ -98,6 +98,7 @@ fn by() -> By {
 
 pub(crate) fn basis(arguments: Option<&str>) -> Box<Basis> {
     Box::new(Basis {
+        asks: true,
         label: Label::TOP,
         offer: Some(OfferedTool {
             class: DataClass::Secret,
