@@ -77,6 +77,35 @@ fn the_record_tells_what_was_decided_while_the_daemon_runs_and_filters_narrow_it
 }
 
 #[test]
+fn requests_over_a_roles_rate_are_one_record_of_that_role() {
+    let mut daemon = Place::new()
+        .role("bot", "quota = { requests_per_second = 1 }")
+        .start();
+    let mut agent = daemon.connect("bot");
+    let mut calls = 1..;
+    let mut told = || agent.called("s", calls.next().expect("a number"), "no-such-tool", "{}");
+    let busy = |told: Value| u64::from(told["message"] == "busy: requests_per_second");
+    let mut over = 0;
+    while over < 3 {
+        over += busy(told());
+    }
+    ended(&mut daemon);
+    let told = audit(&daemon, &["--role", "bot", "--json"], 0);
+    let rows = told
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let refused: Vec<Value> = rows
+        .map(|row: Value| row["record"].clone())
+        .filter(|record| record["record"] == "refused")
+        .collect();
+    assert_eq!(refused.len(), 1, "{told}");
+    assert_eq!(refused[0]["count"], over, "{told}");
+    let line = audit(&daemon, &["--role", "bot"], 0);
+    assert!(line.contains("refused     bot  count="), "{line}");
+    assert!(!audit(&daemon, &["--role", "files"], 0).contains("refused"));
+}
+
+#[test]
 fn a_shell_and_sha256sum_compute_the_head_that_verify_tells() {
     let daemon = audited();
     let (records, head) = verified(&daemon);

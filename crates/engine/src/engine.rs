@@ -180,6 +180,7 @@ impl Engine {
             Timer::Standing(session, approval) => self.drop_standing(&session, &approval),
             Timer::Answer(key) => self.evict(&key),
             Timer::Session(key) => self.session_due(&key),
+            Timer::Refused(role) => self.record_refused(&role),
             Timer::Write(conn) => self.stalled(conn),
             Timer::Slot(conn, wire) => self.free_slot(conn, wire),
         }

@@ -124,6 +124,7 @@ impl Engine {
             return (ControlReply::Draining { deadline }, None);
         }
         let deadline = self.now.plus(self.config.settings.drain_timeout);
+        self.record_all_refused();
         let record = self.record(Record::Draining { at: self.now, by });
         self.draining = Some(deadline);
         self.timers.set(Timer::Drain, deadline);
@@ -162,6 +163,7 @@ impl Engine {
                 self.send(waiter.conn, None, waiter.id, true, msg.clone());
             }
         }
+        self.record_all_refused();
         self.log(Level::Info, "drained", |_| {});
         self.out.push(Effect::Drained);
         self.drained = true;

@@ -48,5 +48,7 @@ pub const MAX_REMEMBERED_BYTES: usize = 1 << 20;
 pub const MAX_REMEMBERED_RULESETS: u64 = 16;
 /// Bytes of one sentence of an explanation.
 pub const MAX_WORDS: usize = 1024;
+/// How long requests over a role's rate are counted before a record tells of them, in milliseconds.
+pub const REFUSED_COUNTED: u64 = 60 * 1000;
 /// Calls that were approved and have ended, as they are listed over all roles.
 pub const MAX_CALLS_SETTLED: usize = 1024;

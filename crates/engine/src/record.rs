@@ -365,6 +365,17 @@ pub enum Record {
         /// Who asked, where an operator did.
         by: Option<By>,
     },
+    /// Requests of a role were over its rate, and answered `busy`: counted, not told one by one.
+    Refused {
+        /// When the count was closed.
+        at: Timestamp,
+        /// Whose requests.
+        role: RoleName,
+        /// When the first of them came.
+        since: Timestamp,
+        /// How many there were.
+        count: u64,
+    },
     /// A drain began.
     Draining {
         /// When.

@@ -65,9 +65,10 @@ impl Engine {
                 self.at(at);
                 self.raise_own(&session, seen, call.zip(tool.as_ref()));
             }
-            Record::Denied { at, .. } | Record::Late { at, .. } | Record::Draining { at, .. } => {
-                self.at(at);
-            }
+            Record::Denied { at, .. }
+            | Record::Late { at, .. }
+            | Record::Refused { at, .. }
+            | Record::Draining { at, .. } => self.at(at),
             Record::Asked {
                 request,
                 fingerprint,

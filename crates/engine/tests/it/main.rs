@@ -6,6 +6,7 @@ mod approvals;
 mod bounds;
 mod calls;
 mod insight;
+mod rate;
 mod restarts;
 mod rules;
 mod sessions;
