@@ -7,6 +7,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::commands::printed;
 use crate::harness::{Daemon, Place, finished, program};
 
 fn audit(daemon: &Daemon, args: &[&str], code: i32) -> String {
@@ -126,6 +127,28 @@ fn a_shell_and_sha256sum_compute_the_head_that_verify_tells() {
     assert_eq!(String::from_utf8(said.stdout).expect("text").trim(), head);
     let lines = fs::read_to_string(&export).expect("reads").lines().count();
     assert_eq!(lines as u64, records);
+}
+
+#[test]
+fn status_shows_the_head_that_verify_tells() {
+    let mut daemon = Place::new().start();
+    let status = |daemon: &Daemon| {
+        let said = printed(daemon, "admin", &["status"], 0);
+        let head = said["head"].as_str().expect("a head").to_owned();
+        (said["records"].as_u64().expect("a number"), head)
+    };
+    let at_start = status(&daemon);
+    assert_eq!(at_start, verified(&daemon));
+    daemon.connect("bot").called("t", 1, "no-such-tool", "{}");
+    // The answer came once its record was durable.
+    let after = status(&daemon);
+    assert_eq!(after, verified(&daemon));
+    assert!(after.0 > at_start.0, "{after:?}");
+    daemon.crash();
+    daemon.restart();
+    let again = status(&daemon);
+    assert_eq!(again, verified(&daemon));
+    assert!(again.0 > after.0, "a start records its configuration");
 }
 
 #[test]

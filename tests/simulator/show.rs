@@ -34,6 +34,7 @@ pub(crate) fn event_line(event: &Event) -> String {
         | Event::Written { .. }
         | Event::Closed { .. }
         | Event::ConfigRefused { .. }
+        | Event::Stored { .. }
         | Event::Drain => format!("{event:?}"),
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use engine::{Record, RecordId};
 use proto::Timestamp;
-use store::{Keep, Store, Writer};
+use store::{Head, Keep, Store, Writer};
 use tokio::sync::watch;
 
 use crate::exit::Fault;
@@ -30,18 +30,24 @@ impl Durable {
     }
 
     /// Writes what was appended so far to `store`, all of whose records were read, before it returns: a broker that
-    /// cannot write does not start. From then on the store's thread writes, and the inbox hears what has become
-    /// durable.
+    /// cannot write does not start. Gives the head then. From then on the store's thread writes, and the inbox hears
+    /// what has become durable.
     ///
     /// # Errors
     /// It cannot be written, or there can be no thread.
-    pub fn begin(&mut self, mut store: Store, keep: Keep, inbox: &Rc<Inbox>) -> Result<(), Fault> {
+    pub fn begin(
+        &mut self,
+        mut store: Store,
+        keep: Keep,
+        inbox: &Rc<Inbox>,
+    ) -> Result<Head, Fault> {
         store
             .append(std::mem::take(&mut self.waiting), keep)
             .map_err(|error| Fault::of_store(&error))?;
         self.durable = self.appended;
         // Only the latest word counts.
-        let (tell, mut told) = watch::channel(Ok(store.head().clone()));
+        let head = store.head().clone();
+        let (tell, mut told) = watch::channel(Ok(head.clone()));
         let writer = Writer::start(store, move |outcome| {
             let outcome = outcome.map_err(|error| error.to_string());
             // Nobody listens any more where the process ends.
@@ -56,7 +62,7 @@ impl Durable {
                 inbox.push(Input::Stored(outcome));
             }
         });
-        Ok(())
+        Ok(head)
     }
 
     /// Takes a record; it goes to the store with the next [`Durable::commit`].

@@ -123,6 +123,8 @@ impl Engine {
             now: self.now,
             ruleset: self.config.digest.clone(),
             draining: self.draining.is_some(),
+            records: self.stored.0,
+            head: self.stored.1.clone(),
             warnings: if separated {
                 Vec::new()
             } else {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use policy::{Config, Ruleset};
-use proto::{ApprovalId, GrantId, LabelScope, RoleName, Timestamp, ToolName, ToolSpec};
+use proto::{ApprovalId, Digest, GrantId, LabelScope, RoleName, Timestamp, ToolName, ToolSpec};
 
 use crate::account::Account;
 use crate::conn::Conn;
@@ -34,6 +34,8 @@ pub struct Engine {
     pub(crate) now: Timestamp,
     pub(crate) started: Timestamp,
     pub(crate) last_record: u64,
+    /// How many records are durable, and the head over them.
+    pub(crate) stored: (u64, Digest),
     pub(crate) nonce: u64,
     pub(crate) accounts: BTreeMap<RoleName, Account>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
@@ -98,6 +100,7 @@ impl Engine {
             now,
             started: now,
             last_record: 0,
+            stored: (0, Digest::from_bytes([0; 32])),
             nonce: now.millis().wrapping_mul(0x9E37_79B9_7F4A_7C15),
             accounts: BTreeMap::new(),
             conns: BTreeMap::new(),
@@ -148,6 +151,7 @@ impl Engine {
             Event::Closed { conn } => self.closed(conn),
             Event::Configured { config, request } => self.configured(config, request),
             Event::ConfigRefused { request, why } => self.config_refused(request, &why),
+            Event::Stored { records, head } => self.stored = (records, head),
             Event::Drain => {
                 self.begin_drain(None);
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use policy::Config;
-use proto::{DecodeError, Decoded, RoleName};
+use proto::{DecodeError, Decoded, Digest, RoleName};
 
 /// One connection. The shell numbers them and never uses a number twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +76,13 @@ pub enum Event {
         request: Option<RequestId>,
         /// Every fault, in words.
         why: String,
+    },
+    /// More records are durable. The shell says it when it hears of it, however many became durable at once.
+    Stored {
+        /// How many are.
+        records: u64,
+        /// The end of the chain over them.
+        head: Digest,
     },
     /// Take no new calls; end when those in flight have ended.
     Drain,

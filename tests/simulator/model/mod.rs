@@ -58,6 +58,8 @@ pub(crate) struct Model {
     /// Of those, the ones that carry a call to a runner.
     pub(crate) reaching: BTreeMap<u64, engine::CallKey>,
     pub(crate) draining: bool,
+    /// As many records are durable as the engine was told since it was made.
+    pub(crate) stored: u64,
     /// Requests that were told that they are over a role's rate, and that no record counts yet.
     pub(crate) over_rate: BTreeMap<RoleName, u64>,
     pub(crate) coverage: Coverage,
@@ -94,6 +96,7 @@ impl Model {
             waiting: BTreeSet::new(),
             reaching: BTreeMap::new(),
             draining: false,
+            stored: 0,
             over_rate: BTreeMap::new(),
             coverage: Coverage::default(),
         }
@@ -250,6 +253,7 @@ impl Model {
         self.conns.clear();
         self.recorded.clear();
         self.over_rate.clear();
+        self.stored = 0;
         self.reaching.clear();
         self.draining = false;
         let waiting = std::mem::take(&mut self.waiting);
