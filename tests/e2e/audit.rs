@@ -140,7 +140,8 @@ fn status_shows_the_head_that_verify_tells() {
     let at_start = status(&daemon);
     assert_eq!(at_start, verified(&daemon));
     daemon.connect("bot").called("t", 1, "no-such-tool", "{}");
-    // The answer came once its record was durable.
+    // An operator's list comes once every record before it is durable.
+    printed(&daemon, "admin", &["sessions", "bot"], 0);
     let after = status(&daemon);
     assert_eq!(after, verified(&daemon));
     assert!(after.0 > at_start.0, "{after:?}");

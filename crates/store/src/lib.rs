@@ -5,6 +5,7 @@
 
 mod chain;
 mod error;
+mod follow;
 mod row;
 mod schema;
 mod store;

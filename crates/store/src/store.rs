@@ -36,9 +36,9 @@ pub struct Entry {
 /// An open store. One at a time has a file: the broker's lock on the state folder sees to that.
 #[derive(Debug)]
 pub struct Store {
-    path: PathBuf,
-    sql: Connection,
-    head: Head,
+    pub(crate) path: PathBuf,
+    pub(crate) sql: Connection,
+    pub(crate) head: Head,
     /// Contents up to this record were looked at.
     looked: u64,
 }
@@ -145,7 +145,20 @@ impl Store {
         &mut self,
         take: impl FnOnce(&mut dyn Iterator<Item = Entry>) -> T,
     ) -> Result<T, StoreError> {
-        let mut head = Head::empty();
+        self.read_after(Head::empty(), take)
+    }
+
+    /// As [`Store::read`], but only what comes after `head`.
+    pub(crate) fn read_after<T>(
+        &mut self,
+        mut head: Head,
+        take: impl FnOnce(&mut dyn Iterator<Item = Entry>) -> T,
+    ) -> Result<T, StoreError> {
+        // A row before the first one is not overlooked.
+        let from = match head.count {
+            0 => i64::MIN,
+            count => i64::try_from(count).map_or(i64::MAX, |count| count.saturating_add(1)),
+        };
         let mut wrong = None;
         let mut refused = None;
         let taken = (|| {
@@ -154,9 +167,10 @@ impl Store {
             let forgotten = self.forgotten()?;
             let mut statement = self.sql.prepare(
                 "SELECT record.id, record.text, hash, content.text \
-                 FROM record LEFT JOIN content ON content.id = record.id ORDER BY record.id",
+                 FROM record LEFT JOIN content ON content.id = record.id \
+                 WHERE record.id >= ? ORDER BY record.id",
             )?;
-            let mut rows = statement.query([])?;
+            let mut rows = statement.query([from])?;
             let mut records = std::iter::from_fn(|| {
                 let next = rows.next().transpose()?.and_then(|row| {
                     Ok((
@@ -301,7 +315,7 @@ impl Store {
         Ok(())
     }
 
-    fn failed(&self, doing: &'static str, source: rusqlite::Error) -> StoreError {
+    pub(crate) fn failed(&self, doing: &'static str, source: rusqlite::Error) -> StoreError {
         StoreError::Sql {
             path: self.path.clone(),
             doing,
