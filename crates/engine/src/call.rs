@@ -426,20 +426,15 @@ impl Engine {
             log.reason = Some(reason.as_str());
             log.grant = grant.clone();
         });
-        let is_read = self.call(key).is_some_and(|c| c.effects == Effects::Read);
-        // The answer's own record says it, where there is one.
-        if !kept || is_read {
-            let call = key.clone();
-            self.record(Record::Denied {
-                at: self.now,
-                call,
-                tool,
-                fingerprint,
-                reason,
-                grant,
-                basis: Some(Box::new(basis)),
-            });
-        }
+        self.record(Record::Denied {
+            at: self.now,
+            call: key.clone(),
+            tool,
+            fingerprint,
+            reason,
+            grant,
+            basis: Some(Box::new(basis)),
+        });
         self.finish(key, &ToolResponse::Denied { reason }, Label::BOTTOM, kept);
     }
 

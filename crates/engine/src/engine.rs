@@ -9,8 +9,8 @@ use proto::{ApprovalId, Digest, GrantId, LabelScope, RoleName, Timestamp, ToolNa
 use crate::account::Account;
 use crate::conn::Conn;
 use crate::effect::{Effect, Effects, Level, Log};
-use crate::event::{ConnId, Event};
-use crate::record::{CallKey, Record, RecordId, SessionKey};
+use crate::event::{ConnId, Event, RequestId};
+use crate::record::{By, CallKey, Record, RecordId, SessionKey};
 use crate::state::{Approval, Call, Session, SettledApproval};
 use crate::tail::Tail;
 use crate::timers::{Timer, Timers};
@@ -53,6 +53,8 @@ pub struct Engine {
     /// Uses spent, by grant.
     pub(crate) uses: BTreeMap<GrantId, u64>,
     pub(crate) timers: Timers,
+    /// Who asked for the reloads that the shell has not answered yet: their connections may be gone by then.
+    pub(crate) reloads: BTreeMap<RequestId, By>,
     pub(crate) draining: Option<Timestamp>,
     pub(crate) drained: bool,
     /// Calls in flight that a drain waits for: claimed and dispatched ones.
@@ -113,6 +115,7 @@ impl Engine {
             pins: BTreeMap::new(),
             uses: BTreeMap::new(),
             timers: Timers::default(),
+            reloads: BTreeMap::new(),
             draining: None,
             drained: false,
             running: 0,

@@ -54,7 +54,7 @@ pub struct Basis {
     /// Uses spent by then, of the grants for this call that count them.
     pub uses: Vec<(GrantId, u64)>,
     /// The arguments, where they are kept: not under `audit_arguments_ttl` 0, nor over
-    /// `limits::MAX_RECORDED_ARGUMENTS`, nor where an [`Record::Asked`] has them already.
+    /// `limits::MAX_RECORDED_ARGUMENTS`, nor in an [`Record::Asked`], whose request has them.
     pub arguments: Option<String>,
 }
 

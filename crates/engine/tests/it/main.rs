@@ -11,4 +11,5 @@ mod restarts;
 mod rules;
 mod sessions;
 mod steps;
+mod trail;
 mod world;
