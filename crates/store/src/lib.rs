@@ -4,6 +4,7 @@
 //! Nothing here decides. A record is taken as it comes, and given back as it was or not at all.
 
 mod chain;
+mod disk;
 mod error;
 mod follow;
 mod row;

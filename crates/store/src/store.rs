@@ -8,6 +8,7 @@ use proto::{Digest, Timestamp};
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 use crate::chain::Head;
+use crate::disk;
 use crate::error::StoreError;
 use crate::row::{self, Content, Keep};
 use crate::schema::{self, Found, VERSION};
@@ -118,9 +119,9 @@ impl Store {
             }),
             Ok((_, Found::Foreign)) => Err(StoreError::Foreign { path }),
             Err(source) => Err(StoreError::Sql {
+                source: disk::blamed(&path, source),
                 path,
                 doing: "open",
-                source,
             }),
         }
     }
@@ -180,7 +181,7 @@ impl Store {
                         row.get::<_, Option<String>>(3)?,
                     ))
                 });
-                let read = match next {
+                let read = match next.map_err(|error| disk::blamed(&self.path, error)) {
                     Ok((id, text, hash, content)) => {
                         follow(&mut head, id, &text, &hash, content, forgotten).map(|record| {
                             let head = head.clone();
@@ -319,7 +320,7 @@ impl Store {
         StoreError::Sql {
             path: self.path.clone(),
             doing,
-            source,
+            source: disk::blamed(&self.path, source),
         }
     }
 }
