@@ -7,6 +7,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::commands::printed;
 use crate::harness::{Daemon, Place, finished, program};
 
 fn audit(daemon: &Daemon, args: &[&str], code: i32) -> String {
@@ -77,6 +78,35 @@ fn the_record_tells_what_was_decided_while_the_daemon_runs_and_filters_narrow_it
 }
 
 #[test]
+fn requests_over_a_roles_rate_are_one_record_of_that_role() {
+    let mut daemon = Place::new()
+        .role("bot", "quota = { requests_per_second = 1 }")
+        .start();
+    let mut agent = daemon.connect("bot");
+    let mut calls = 1..;
+    let mut told = || agent.called("s", calls.next().expect("a number"), "no-such-tool", "{}");
+    let busy = |told: Value| u64::from(told["message"] == "busy: requests_per_second");
+    let mut over = 0;
+    while over < 3 {
+        over += busy(told());
+    }
+    ended(&mut daemon);
+    let told = audit(&daemon, &["--role", "bot", "--json"], 0);
+    let rows = told
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"));
+    let refused: Vec<Value> = rows
+        .map(|row: Value| row["record"].clone())
+        .filter(|record| record["record"] == "refused")
+        .collect();
+    assert_eq!(refused.len(), 1, "{told}");
+    assert_eq!(refused[0]["count"], over, "{told}");
+    let line = audit(&daemon, &["--role", "bot"], 0);
+    assert!(line.contains("refused     bot  count="), "{line}");
+    assert!(!audit(&daemon, &["--role", "files"], 0).contains("refused"));
+}
+
+#[test]
 fn a_shell_and_sha256sum_compute_the_head_that_verify_tells() {
     let daemon = audited();
     let (records, head) = verified(&daemon);
@@ -97,6 +127,29 @@ fn a_shell_and_sha256sum_compute_the_head_that_verify_tells() {
     assert_eq!(String::from_utf8(said.stdout).expect("text").trim(), head);
     let lines = fs::read_to_string(&export).expect("reads").lines().count();
     assert_eq!(lines as u64, records);
+}
+
+#[test]
+fn status_shows_the_head_that_verify_tells() {
+    let mut daemon = Place::new().start();
+    let status = |daemon: &Daemon| {
+        let said = printed(daemon, "admin", &["status"], 0);
+        let head = said["head"].as_str().expect("a head").to_owned();
+        (said["records"].as_u64().expect("a number"), head)
+    };
+    let at_start = status(&daemon);
+    assert_eq!(at_start, verified(&daemon));
+    daemon.connect("bot").called("t", 1, "no-such-tool", "{}");
+    // An operator's list comes once every record before it is durable.
+    printed(&daemon, "admin", &["sessions", "bot"], 0);
+    let after = status(&daemon);
+    assert_eq!(after, verified(&daemon));
+    assert!(after.0 > at_start.0, "{after:?}");
+    daemon.crash();
+    daemon.restart();
+    let again = status(&daemon);
+    assert_eq!(again, verified(&daemon));
+    assert!(again.0 > after.0, "a start records its configuration");
 }
 
 #[test]

@@ -21,6 +21,8 @@ mod crash;
 #[cfg(test)]
 mod failures;
 #[cfg(test)]
+mod following;
+#[cfg(test)]
 mod fuzz;
 #[cfg(test)]
 mod grants;

@@ -61,7 +61,7 @@ impl Drop for Watch {
     }
 }
 
-fn piped(command: &mut Command) -> Child {
+pub(crate) fn piped(command: &mut Command) -> Child {
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -70,7 +70,7 @@ fn piped(command: &mut Command) -> Child {
         .unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+pub(crate) fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
     let (sent, received) = channel();
     std::thread::spawn(move || {
         for line in BufReader::new(from).lines().map_while(Result::ok) {
@@ -83,7 +83,7 @@ fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
 }
 
 #[track_caller]
-fn next(lines: &Receiver<String>, text: &str) -> String {
+pub(crate) fn next(lines: &Receiver<String>, text: &str) -> String {
     let mut before = Vec::new();
     loop {
         match lines.recv_timeout(PATIENCE) {

@@ -29,7 +29,7 @@ coverage! {
     outboxes_full,
     // Calls.
     dispatches, reruns, results, parts_forwarded, progress_forwarded, repeats_served,
-    other_fingerprints_refused, results_cut, too_large, busy, no_runner, timed_out, cancelled,
+    other_fingerprints_refused, results_cut, too_large, busy, over_rate, no_runner, timed_out, cancelled,
     unknown_outcomes, runner_failures, shutting_down, late_answers, evictions, runners_lost_midcall,
     // Decisions.
     denied_no_grant, denied_by_grant, denied_taint, denied_expired_grant, uses_spent, decisions_judged_again,

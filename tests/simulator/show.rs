@@ -35,6 +35,7 @@ pub(crate) fn event_line(event: &Event) -> String {
         | Event::Closed { .. }
         | Event::ConfigRefused { .. }
         | Event::Snapshot(_)
+        | Event::Stored { .. }
         | Event::Drain => format!("{event:?}"),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::{ConnId, Effect, Effects, Engine, Event, Part, RequestId};
 use policy::Config;
-use proto::{DecodeError, ErrorCode, Timestamp};
+use proto::{DecodeError, Digest, ErrorCode, Timestamp};
 
 use crate::config::{Plan, VARIANTS};
 use crate::history;
@@ -187,6 +187,12 @@ impl World {
     /// The store makes some records durable; what waited for them goes.
     pub(crate) fn commit(&mut self, count: usize) {
         self.store.commit(count);
+        let records = self.store.durable_records().len() as u64;
+        if records > self.model.stored {
+            self.model.stored = records;
+            let head = Digest::from_bytes([7; 32]);
+            self.handle(Event::Stored { records, head });
+        }
         self.release();
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use engine::{Record, RecordId};
 use policy::Config;
 use proto::Timestamp;
-use store::{Keep, Store, Told, Writer};
+use store::{Head, Keep, Store, Told, Writer};
 use tokio::sync::{mpsc, watch};
 
 use crate::exit::Fault;
@@ -33,8 +33,8 @@ impl Durable {
     }
 
     /// Writes what was appended so far to `store`, all of whose records were read, before it returns: a broker that
-    /// cannot write does not start. From then on the store's thread writes, and the inbox hears what has become
-    /// durable.
+    /// cannot write does not start. Gives the head then. From then on the store's thread writes, and the inbox hears
+    /// what has become durable.
     ///
     /// # Errors
     /// It cannot be written, or there can be no thread.
@@ -43,14 +43,15 @@ impl Durable {
         mut store: Store,
         config: Arc<Config>,
         inbox: &Rc<Inbox>,
-    ) -> Result<(), Fault> {
+    ) -> Result<Head, Fault> {
         let keep = keep(&config);
         store
             .append(std::mem::take(&mut self.waiting), keep)
             .map_err(|error| Fault::of_store(&error))?;
         self.durable = self.appended;
+        let head = store.head().clone();
         // Only the latest word on what is durable counts.
-        let (tell, mut told) = watch::channel(Ok(store.head().clone()));
+        let (tell, mut told) = watch::channel(Ok(head.clone()));
         let (also, mut said) = mpsc::unbounded_channel();
         let writer = Writer::start(store, config, move |word| {
             // Nobody listens any more where the process ends.
@@ -75,7 +76,7 @@ impl Durable {
                 inbox_of_snapshots.push(Input::Snapshot(snapshot));
             }
         });
-        Ok(())
+        Ok(head)
     }
 
     /// Takes a record; it goes to the store with the next [`Durable::commit`].

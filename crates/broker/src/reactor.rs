@@ -33,7 +33,7 @@ use crate::reading::{self, Pace, Reading};
 use crate::signals::Signal;
 use crate::sockets::Supply;
 use sending::mark;
-use store::Store;
+use store::{Head, Store};
 
 /// How often one turn may write and tell the engine, before others get theirs.
 const MAX_ROUNDS: usize = 4;
@@ -146,7 +146,8 @@ impl Reactor {
         // What lapsed or was interrupted meanwhile.
         reactor.apply();
         let config = reactor.loaded.config.clone();
-        reactor.durable.begin(store, config, &reactor.inbox)?;
+        let head = reactor.durable.begin(store, config, &reactor.inbox)?;
+        reactor.stored(head);
         Ok(reactor)
     }
 
@@ -278,10 +279,7 @@ impl Reactor {
                     mark(&mut self.dirty, &conn, |marks| &marks.dirty);
                 }
             }
-            Input::Stored(Ok(head)) => {
-                self.durable.stored(RecordId(head.count));
-                self.heads.grown(head);
-            }
+            Input::Stored(Ok(head)) => self.stored(head),
             Input::Stored(Err(why)) => {
                 // What depends on it was not sent, and is not.
                 logs::faults("store_failed", &why);
@@ -304,6 +302,16 @@ impl Reactor {
             Input::Signal(Signal::Terminate) => return self.terminate(),
         }
         Ok(())
+    }
+
+    /// Everything up to this head is durable.
+    fn stored(&mut self, head: Head) {
+        self.durable.stored(RecordId(head.count));
+        self.heads.grown(head.clone());
+        self.handle(Event::Stored {
+            records: head.count,
+            head: head.hash,
+        });
     }
 
     fn accept(&mut self, accepted: Accepted) {

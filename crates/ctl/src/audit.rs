@@ -1,14 +1,15 @@
 //! `audit`: the record, read from the store itself, so that it can be audited while no daemon runs.
 
+mod list;
+
 use std::path::PathBuf;
 
 use nix::unistd::geteuid;
-use serde_json::Value;
 use store::{Entry, FILE, Head, Store};
 
-use crate::cli::{AuditArgs, AuditCommand, DecisionArg, Place, StoreArgs, VerifyArgs};
+use crate::cli::{AuditArgs, AuditCommand, Place, StoreArgs, VerifyArgs};
 use crate::exit::{self, Exit, NotDone};
-use crate::{out, render};
+use crate::out;
 
 const SYSTEM: &str = "/var/lib/rolebroker";
 
@@ -16,30 +17,12 @@ const SYSTEM: &str = "/var/lib/rolebroker";
 ///
 /// # Errors
 /// The store cannot be read, or is not what was written.
-pub fn run(place: &Place, args: &AuditArgs) -> anyhow::Result<Exit> {
+pub async fn run(place: &Place, args: &AuditArgs) -> anyhow::Result<Exit> {
     match &args.what {
-        None => list(place, args),
+        None => list::list(place, args).await,
         Some(AuditCommand::Verify(verify)) => self::verify(place, verify),
         Some(AuditCommand::Export(store)) => export(store),
     }
-}
-
-fn list(place: &Place, args: &AuditArgs) -> anyhow::Result<Exit> {
-    each(&args.store, |entry| {
-        let Ok(row) = serde_json::from_str::<Value>(&entry.text) else {
-            return true;
-        };
-        if !is_meant(&row["record"], args) {
-            return true;
-        }
-        let line = if place.json {
-            out::ascii(&entry.text) + "\n"
-        } else {
-            render::audit::line(&row)
-        };
-        out::try_text(&line).is_ok()
-    })?;
-    Ok(exit::DONE)
 }
 
 /// As the chain has them: a shell computes the head from these lines.
@@ -138,29 +121,4 @@ fn usual() -> PathBuf {
     own.map(|state| state.join("rolebroker"))
         .filter(|own| own.join(FILE).exists())
         .unwrap_or(system)
-}
-
-fn is_meant(record: &Value, args: &AuditArgs) -> bool {
-    let is =
-        |wanted: Option<&str>, found: &Value| wanted.is_none_or(|it| found.as_str() == Some(it));
-    let (role, session, _) = render::audit::whose(record);
-    is(args.role.as_ref().map(|it| it.as_str()), role)
-        && is(args.session.as_ref().map(|it| it.as_str()), session)
-        && is(
-            args.tool.as_ref().map(|it| it.as_str()),
-            render::audit::tool(record),
-        )
-        && args.decision.is_none_or(|it| Some(it) == decision(record))
-        && args
-            .since
-            .is_none_or(|since| render::audit::at(record) >= since)
-}
-
-fn decision(record: &Value) -> Option<DecisionArg> {
-    match record["record"].as_str()? {
-        "dispatched" => Some(DecisionArg::Permit),
-        "asked" => Some(DecisionArg::Ask),
-        "denied" => Some(DecisionArg::Deny),
-        _ => None,
-    }
 }

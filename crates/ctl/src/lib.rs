@@ -73,7 +73,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Explain(args) => why::explain(&place, args).await,
         Command::Suggest(args) => why::suggest(&place, args).await,
         Command::Tail(args) => tail::run(&place, args).await,
-        Command::Audit(args) => audit::run(&place, &args),
+        Command::Audit(args) => audit::run(&place, &args).await,
         Command::Replay(args) => replay::run(&place, &args),
         Command::Backup(args) => backup::run(&place, &args),
         Command::Check(args) => check::run(&place, &args),

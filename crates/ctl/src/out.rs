@@ -3,6 +3,9 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// Columns of what is written to no terminal, or to one whose size does not matter.
 pub const WIDTH: usize = 79;
@@ -20,6 +23,14 @@ pub fn try_text(text: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+/// Whether anybody still reads it, as far as the system knows: a pipe's other end may be closed.
+pub fn is_read() -> bool {
+    let out = std::io::stdout();
+    let mut gone = [PollFd::new(out.as_fd(), PollFlags::empty())];
+    // Only what is wrong with it is told; a signal in between tells nothing.
+    poll(&mut gone, PollTimeout::ZERO).unwrap_or_default() == 0
 }
 
 /// Writes a line.

@@ -66,6 +66,8 @@ fn status(reply: &ControlReply) -> String {
         now,
         ruleset,
         draining,
+        records,
+        head,
         warnings,
         roles,
     } = reply
@@ -84,6 +86,7 @@ fn status(reply: &ControlReply) -> String {
         span(now.since(*started))
     );
     let _ = writeln!(out, "ruleset {ruleset}");
+    let _ = writeln!(out, "record  {records} records, head {head}");
     for warning in warnings {
         let _ = writeln!(out, "warning: {}", printable::text(warning));
     }

@@ -8,6 +8,7 @@ use proto::{Label, Raise, Timestamp};
 use crate::engine::Usage;
 use crate::explain::Memory;
 use crate::record::{CallKey, RecordId};
+use crate::refused::Refused;
 
 /// A role's account. Outlives reloads.
 #[derive(Debug, Default)]
@@ -24,6 +25,8 @@ pub(crate) struct Account {
     /// Its newest decisions.
     pub(crate) memory: Memory,
     rate: Rate,
+    /// Requests over the rate that no record has yet.
+    pub(crate) refused: Option<Refused>,
     /// Replies under ids that were not open.
     pub(crate) dropped_replies: u64,
 }

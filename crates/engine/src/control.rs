@@ -38,9 +38,9 @@ impl Engine {
         let done = match control {
             Control::Status {} => Ok((self.status(), None)),
             Control::Reload {} => {
-                self.out.push(Effect::Reload {
-                    request: RequestId { conn, id },
-                });
+                let request = RequestId { conn, id };
+                self.reloads.insert(request, by);
+                self.out.push(Effect::Reload { request });
                 return;
             }
             Control::Drain {} => Ok(self.begin_drain(Some(by))),
@@ -123,6 +123,8 @@ impl Engine {
             now: self.now,
             ruleset: self.config.digest.clone(),
             draining: self.draining.is_some(),
+            records: self.stored.0,
+            head: self.stored.1.clone(),
             warnings: if separated {
                 Vec::new()
             } else {

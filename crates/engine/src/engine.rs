@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use policy::{Config, Ruleset};
-use proto::{ApprovalId, GrantId, LabelScope, RoleName, Timestamp, ToolName, ToolSpec};
+use proto::{ApprovalId, Digest, GrantId, LabelScope, RoleName, Timestamp, ToolName, ToolSpec};
 
 use crate::account::Account;
 use crate::conn::Conn;
 use crate::effect::{Effect, Effects, Level, Log};
-use crate::event::{ConnId, Event};
-use crate::record::{CallKey, Record, RecordId, SessionKey};
+use crate::event::{ConnId, Event, RequestId};
+use crate::record::{By, CallKey, Record, RecordId, SessionKey};
 use crate::state::{Approval, Call, Session, SettledApproval};
 use crate::tail::Tail;
 use crate::timers::{Timer, Timers};
@@ -34,6 +34,8 @@ pub struct Engine {
     pub(crate) now: Timestamp,
     pub(crate) started: Timestamp,
     pub(crate) last_record: u64,
+    /// How many records are durable, and the head over them.
+    pub(crate) stored: (u64, Digest),
     pub(crate) nonce: u64,
     pub(crate) accounts: BTreeMap<RoleName, Account>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
@@ -51,6 +53,8 @@ pub struct Engine {
     /// Uses spent, by grant.
     pub(crate) uses: BTreeMap<GrantId, u64>,
     pub(crate) timers: Timers,
+    /// Who asked for the reloads that the shell has not answered yet: their connections may be gone by then.
+    pub(crate) reloads: BTreeMap<RequestId, By>,
     pub(crate) draining: Option<Timestamp>,
     pub(crate) drained: bool,
     /// Calls in flight that a drain waits for: claimed and dispatched ones.
@@ -98,6 +102,7 @@ impl Engine {
             now,
             started: now,
             last_record: 0,
+            stored: (0, Digest::from_bytes([0; 32])),
             nonce: seed(now),
             accounts: BTreeMap::new(),
             conns: BTreeMap::new(),
@@ -110,6 +115,7 @@ impl Engine {
             pins: BTreeMap::new(),
             uses: BTreeMap::new(),
             timers: Timers::default(),
+            reloads: BTreeMap::new(),
             draining: None,
             drained: false,
             running: 0,
@@ -149,6 +155,7 @@ impl Engine {
             Event::Configured { config, request } => self.configured(config, request),
             Event::ConfigRefused { request, why } => self.config_refused(request, &why),
             Event::Snapshot(snapshot) => self.note_snapshot(snapshot),
+            Event::Stored { records, head } => self.stored = (records, head),
             Event::Drain => {
                 self.begin_drain(None);
             }
@@ -181,6 +188,7 @@ impl Engine {
             Timer::Standing(session, approval) => self.drop_standing(&session, &approval),
             Timer::Answer(key) => self.evict(&key),
             Timer::Session(key) => self.session_due(&key),
+            Timer::Refused(role) => self.record_refused(&role),
             Timer::Write(conn) => self.stalled(conn),
             Timer::Slot(conn, wire) => self.free_slot(conn, wire),
         }

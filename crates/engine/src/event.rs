@@ -94,6 +94,13 @@ pub enum Event {
     },
     /// A snapshot of the state as of an earlier record is kept: from its record on it counts.
     Snapshot(Snapshot),
+    /// More records are durable. The shell says it when it hears of it, however many became durable at once.
+    Stored {
+        /// How many are.
+        records: u64,
+        /// The end of the chain over them.
+        head: Digest,
+    },
     /// Take no new calls; end when those in flight have ended.
     Drain,
 }

@@ -25,6 +25,7 @@ mod lifecycle;
 pub mod limits;
 mod received;
 pub mod record;
+mod refused;
 mod restore;
 mod session;
 pub mod snapshot;

@@ -33,13 +33,11 @@ impl Engine {
 
     /// Takes a new configuration, whole or not at all.
     pub(crate) fn configured(&mut self, config: Arc<Config>, request: Option<RequestId>) {
-        let by = request
-            .and_then(|request| self.conns.get(&request.conn))
-            .map(|conn| conn.by());
         let ruleset = match self.with_runtime_grants(&config) {
             Ok(ruleset) => ruleset,
             Err(why) => return self.config_refused(request, &why),
         };
+        let by = request.and_then(|request| self.reloads.remove(&request));
         let digest = config.digest.clone();
         let changes = config.changes_from(&self.config);
         self.config = config;
@@ -66,6 +64,9 @@ impl Engine {
     }
 
     pub(crate) fn config_refused(&mut self, request: Option<RequestId>, why: &str) {
+        if let Some(request) = request {
+            self.reloads.remove(&request);
+        }
         self.log(Level::Warn, "reload_refused", |_| {});
         self.answer_request(
             request,
@@ -124,6 +125,7 @@ impl Engine {
             return (ControlReply::Draining { deadline }, None);
         }
         let deadline = self.now.plus(self.config.settings.drain_timeout);
+        self.record_all_refused();
         let record = self.record(Record::Draining { at: self.now, by });
         self.draining = Some(deadline);
         self.timers.set(Timer::Drain, deadline);
@@ -162,6 +164,7 @@ impl Engine {
                 self.send(waiter.conn, None, waiter.id, true, msg.clone());
             }
         }
+        self.record_all_refused();
         self.log(Level::Info, "drained", |_| {});
         self.out.push(Effect::Drained);
         self.drained = true;

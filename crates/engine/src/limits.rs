@@ -46,5 +46,7 @@ pub const MAX_REMEMBERED: usize = 256;
 pub const MAX_REMEMBERED_BYTES: usize = 1 << 20;
 /// Rulesets that decisions are remembered of; those by older ones are forgotten.
 pub const MAX_REMEMBERED_RULESETS: u64 = 16;
+/// How long requests over a role's rate are counted before a record tells of them, in milliseconds.
+pub const REFUSED_COUNTED: u64 = 60 * 1000;
 /// Calls that were approved and have ended, as they are listed over all roles.
 pub const MAX_CALLS_SETTLED: usize = 1024;

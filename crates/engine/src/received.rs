@@ -73,6 +73,7 @@ impl Engine {
             return self.bad_message(conn, 0, "id: a request under this id is open already");
         }
         if !self.admits_request(&role) {
+            self.count_refused(&role);
             return self.over_rate(conn, id, &decoded.envelope.msg);
         }
         let told_kind = decoded.envelope.msg.kind();

@@ -56,7 +56,7 @@ pub struct Basis {
     /// Uses spent by then, of the grants for this call that count them.
     pub uses: Vec<(GrantId, u64)>,
     /// The arguments, where they are kept: not under `audit_arguments_ttl` 0, nor over
-    /// `limits::MAX_RECORDED_ARGUMENTS`, nor where an [`Record::Asked`] has them already.
+    /// `limits::MAX_RECORDED_ARGUMENTS`, nor in an [`Record::Asked`], whose request has them.
     pub arguments: Option<String>,
 }
 
@@ -389,6 +389,17 @@ pub enum Record {
         /// Uses spent by then, by grant.
         uses: Vec<(GrantId, u64)>,
     },
+    /// Requests of a role were over its rate, and answered `busy`: counted, not told one by one.
+    Refused {
+        /// When the count was closed.
+        at: Timestamp,
+        /// Whose requests.
+        role: RoleName,
+        /// When the first of them came.
+        since: Timestamp,
+        /// How many there were.
+        count: u64,
+    },
     /// A drain began.
     Draining {
         /// When.
@@ -421,6 +432,7 @@ impl Record {
             | Record::Pinned { at, .. }
             | Record::Configured { at, .. }
             | Record::Snapshot { at, .. }
+            | Record::Refused { at, .. }
             | Record::Draining { at, .. } => *at,
         }
     }

@@ -87,6 +87,7 @@ impl Engine {
             | Record::Late { at, .. }
             | Record::Configured { at, .. }
             | Record::Snapshot { at, .. }
+            | Record::Refused { at, .. }
             | Record::Draining { at, .. } => self.at(at),
             Record::Asked {
                 request,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto::{ApprovalId, Timestamp};
+use proto::{ApprovalId, RoleName, Timestamp};
 
 use crate::event::ConnId;
 use crate::record::{CallKey, SessionKey};
@@ -24,6 +24,8 @@ pub(crate) enum Timer {
     Answer(CallKey),
     /// A session may have been idle for too long.
     Session(SessionKey),
+    /// Requests of a role that were over its rate are recorded.
+    Refused(RoleName),
     /// An outbox made no progress.
     Write(ConnId),
     /// An abandoned call's place on its runner connection is free again.

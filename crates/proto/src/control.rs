@@ -169,6 +169,10 @@ pub enum ControlReply {
         ruleset: Digest,
         /// Whether it takes no new calls.
         draining: bool,
+        /// How many records are durable.
+        records: u64,
+        /// The hash over all of them: kept elsewhere, it shows later whether any was cut off.
+        head: Digest,
         /// What a reviewer should know, such as roles that are not separated.
         warnings: Vec<String>,
         /// Every role.

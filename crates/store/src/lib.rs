@@ -4,7 +4,9 @@
 //! Nothing here decides. A record is taken as it comes, and given back as it was or not at all.
 
 mod chain;
+mod disk;
 mod error;
+mod follow;
 mod reading;
 mod retention;
 mod row;

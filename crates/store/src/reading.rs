@@ -5,6 +5,7 @@ use proto::{Digest, Timestamp};
 use rusqlite::{ErrorCode, OptionalExtension as _, Rows};
 
 use crate::chain::{Head, Sum};
+use crate::disk;
 use crate::error::StoreError;
 use crate::retention::{Grown, Segment};
 use crate::row::{self, Gone};
@@ -25,10 +26,23 @@ pub struct Entry {
 enum Fault {
     /// At this record.
     Damaged(u64, String),
+    /// SQLite could not give this record.
+    Row(u64, rusqlite::Error),
     Sql(rusqlite::Error),
 }
 
-impl From<rusqlite::Error> for Fault {
+/// Where reading begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    /// With the snapshot that counts.
+    Snapshot,
+    /// With the first record that is kept.
+    Beginning,
+    /// After the last one that was read or written.
+    Here,
+}
+
+impl std::convert::From<rusqlite::Error> for Fault {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sql(error)
     }
@@ -54,7 +68,7 @@ impl Store {
         &mut self,
         take: impl FnOnce(&mut dyn Iterator<Item = Part>, &mut dyn Iterator<Item = Record>) -> T,
     ) -> Result<T, StoreError> {
-        self.walk(true, |parts, entries| {
+        self.walk(From::Snapshot, |parts, entries| {
             take(parts, &mut entries.map(|entry| entry.record))
         })
     }
@@ -67,15 +81,15 @@ impl Store {
         &mut self,
         take: impl FnOnce(&mut dyn Iterator<Item = Entry>) -> T,
     ) -> Result<T, StoreError> {
-        self.walk(false, |_, entries| take(entries))
+        self.walk(From::Beginning, |_, entries| take(entries))
     }
 
-    fn walk<T>(
+    pub(crate) fn walk<T>(
         &mut self,
-        from_snapshot: bool,
+        from: From,
         take: impl FnOnce(&mut Parts<'_>, &mut Entries<'_>) -> T,
     ) -> Result<T, StoreError> {
-        match self.try_walk(from_snapshot, take) {
+        match self.try_walk(from, take) {
             Ok((taken, at)) => {
                 self.at = at;
                 Ok(taken)
@@ -85,13 +99,24 @@ impl Store {
                 record,
                 what,
             }),
+            Err(Fault::Row(record, source)) => {
+                let source = disk::blamed(&self.path, source);
+                if !is_damage(&source) {
+                    return Err(self.failed("read", source));
+                }
+                Err(StoreError::Damaged {
+                    path: self.path.clone(),
+                    record,
+                    what: source.to_string(),
+                })
+            }
             Err(Fault::Sql(source)) => Err(self.failed("read", source)),
         }
     }
 
     fn try_walk<T>(
         &self,
-        from_snapshot: bool,
+        from: From,
         take: impl FnOnce(&mut Parts<'_>, &mut Entries<'_>) -> T,
     ) -> Result<(T, Place), Fault> {
         // All of it as of one moment: a broker may write and forget meanwhile.
@@ -99,10 +124,17 @@ impl Store {
         let segments = Segment::all(&self.sql)?;
         let first = Segment::first(&segments);
         let counted = self.counted()?;
-        let begin = counted.as_ref().filter(|_| from_snapshot);
-        let start = begin.map_or_else(|| first.clone(), |counted| counted.head.clone());
-        if begin.is_some() && start.count > first.count {
+        let begin = counted.as_ref().filter(|_| from == From::Snapshot);
+        let start = match (from, begin) {
+            (From::Here, _) => self.at.head.clone(),
+            (_, Some(counted)) => counted.head.clone(),
+            (_, None) => first.clone(),
+        };
+        if start.count > first.count {
             self.is_in_chain(&start)?;
+        } else if start != first {
+            let what = format!("it and those up to record {} were given up", first.count);
+            return Err(Fault::Damaged(start.count + 1, what));
         }
         let forgotten = self.forgotten()?;
         let mut parts = self.sql.prepare(
@@ -144,7 +176,9 @@ impl Store {
             let what = "the snapshot of it is not what was written".to_owned();
             return Err(Fault::Damaged(parts.at, what));
         }
-        fits(&first, counted.as_ref(), entries.snapshot.as_ref())?;
+        if from != From::Here || entries.snapshot.is_some() {
+            fits(&first, counted.as_ref(), entries.snapshot.as_ref())?;
+        }
         let next = entries.head.count + 1;
         if self.is_there("SELECT 1 FROM content WHERE id >= ?", next)? {
             let what = "its content is there, and the record is not".to_owned();
@@ -185,7 +219,7 @@ impl Store {
         counted.optional()
     }
 
-    /// Whether the record at which a snapshot was made is in the chain.
+    /// Whether the record at which a snapshot was made, or that was read last, is still in the chain.
     fn is_in_chain(&self, head: &Head) -> Result<(), Fault> {
         let hash: Option<String> = self
             .sql
@@ -198,7 +232,7 @@ impl Store {
         if hash.as_deref() == Some(head.hash.as_str()) {
             return Ok(());
         }
-        let what = "the snapshot was made of another one".to_owned();
+        let what = "it was another one when it was read last".to_owned();
         Err(Fault::Damaged(head.count, what))
     }
 
@@ -280,13 +314,17 @@ pub(crate) struct Parts<'a> {
 impl Parts<'_> {
     fn read(&mut self) -> Result<Option<Part>, Fault> {
         let wrong = |what| Fault::Damaged(self.at, what);
-        let Some(row) = self.rows.next().map_err(|error| damage(self.at, error))? else {
+        let Some(row) = self
+            .rows
+            .next()
+            .map_err(|error| Fault::Row(self.at, error))?
+        else {
             return Ok(None);
         };
         let text = row.get::<_, String>(0);
-        let text = text.map_err(|error| damage(self.at, error))?;
+        let text = text.map_err(|error| Fault::Row(self.at, error))?;
         let content = row.get::<_, Option<String>>(1);
-        let content = content.map_err(|error| damage(self.at, error))?;
+        let content = content.map_err(|error| Fault::Row(self.at, error))?;
         self.sum.add(&text);
         self.bytes += text.len() as u64;
         let part = row::join_part(&text, content, self.forgotten).map_err(wrong)?;
@@ -327,7 +365,7 @@ pub(crate) struct Entries<'a> {
 impl Entries<'_> {
     fn read(&mut self) -> Result<Option<Entry>, Fault> {
         let at = self.head.count + 1;
-        let Some(row) = self.rows.next().map_err(|error| damage(at, error))? else {
+        let Some(row) = self.rows.next().map_err(|error| Fault::Row(at, error))? else {
             return Ok(None);
         };
         let columns = (|| {
@@ -338,7 +376,7 @@ impl Entries<'_> {
                 row.get::<_, Option<String>>(3)?,
             ))
         })();
-        let (id, text, hash, content) = columns.map_err(|error| damage(at, error))?;
+        let (id, text, hash, content) = columns.map_err(|error| Fault::Row(at, error))?;
         self.contents += content.as_ref().map_or(0, String::len) as u64;
         if id >= self.newest {
             self.bytes += text.len() as u64;
@@ -371,13 +409,11 @@ impl Iterator for Entries<'_> {
 }
 
 /// Whether what was read is wrong, and not the reading.
-fn damage(record: u64, error: rusqlite::Error) -> Fault {
-    match error.sqlite_error_code() {
-        None | Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            Fault::Damaged(record, error.to_string())
-        }
-        Some(_) => Fault::Sql(error),
-    }
+fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        None | Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+    )
 }
 
 /// The record of a row, if it is the one that follows.

@@ -237,6 +237,7 @@ fn place(record: &mut Record) -> Option<Place<'_>> {
         | Record::Granted { .. }
         | Record::Revoked { .. }
         | Record::Pinned { .. }
+        | Record::Refused { .. }
         | Record::Draining { .. } => None,
     }
 }

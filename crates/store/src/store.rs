@@ -7,6 +7,7 @@ use engine::{Record, RecordId};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use crate::chain::Head;
+use crate::disk;
 use crate::error::StoreError;
 use crate::retention::{Grown, Segment};
 use crate::row::{self, Content, Keep};
@@ -107,9 +108,9 @@ impl Store {
             }),
             Ok((_, Found::Foreign)) => Err(StoreError::Foreign { path }),
             Err(source) => Err(StoreError::Sql {
+                source: disk::blamed(&path, source),
                 path,
                 doing: "open",
-                source,
             }),
         }
     }
@@ -197,7 +198,7 @@ impl Store {
         StoreError::Sql {
             path: self.path.clone(),
             doing,
-            source,
+            source: disk::blamed(&self.path, source),
         }
     }
 }

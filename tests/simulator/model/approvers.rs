@@ -179,6 +179,12 @@ impl Model {
         let Message::ControlReply(reply) = &envelope.msg else {
             panic!("a control is answered with {}", envelope.msg.kind());
         };
+        if let ControlReply::Status { records, .. } = reply {
+            assert_eq!(
+                *records, self.stored,
+                "a status tells what is durable, no more and no less"
+            );
+        }
         if let (
             Control::Session { role, session },
             ControlReply::Session {

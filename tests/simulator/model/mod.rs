@@ -10,6 +10,7 @@ mod decisions;
 mod endings;
 mod labels;
 mod quotas;
+mod rate;
 mod records;
 mod runners;
 mod wire;
@@ -57,6 +58,10 @@ pub(crate) struct Model {
     /// Of those, the ones that carry a call to a runner.
     pub(crate) reaching: BTreeMap<u64, engine::CallKey>,
     pub(crate) draining: bool,
+    /// As many records are durable as the engine was told since it was made.
+    pub(crate) stored: u64,
+    /// Requests that were told that they are over a role's rate, and that no record counts yet.
+    pub(crate) over_rate: BTreeMap<RoleName, u64>,
     pub(crate) coverage: Coverage,
 }
 
@@ -91,6 +96,8 @@ impl Model {
             waiting: BTreeSet::new(),
             reaching: BTreeMap::new(),
             draining: false,
+            stored: 0,
+            over_rate: BTreeMap::new(),
             coverage: Coverage::default(),
         }
     }
@@ -161,6 +168,7 @@ impl Model {
                 envelope.id
             );
         };
+        self.may_be_over_rate(conn, &envelope.msg);
         self.answered(conn, &what, envelope, after, ticket);
         if envelope.r#final
             && let Some(state) = self.conns.get_mut(&conn)
@@ -244,6 +252,8 @@ impl Model {
         self.coverage.crashes_in_a_dispatch += u64::from(running.any(|runs| runs > 0));
         self.conns.clear();
         self.recorded.clear();
+        self.over_rate.clear();
+        self.stored = 0;
         self.reaching.clear();
         self.draining = false;
         let waiting = std::mem::take(&mut self.waiting);

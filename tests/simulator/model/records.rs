@@ -134,6 +134,7 @@ impl Model {
                 self.coverage.drains += 1;
                 self.draining = true;
             }
+            Record::Refused { role, count, .. } => self.over_rate_recorded(role, *count),
             Record::Denied { .. }
             | Record::Answered { .. }
             | Record::Configured { .. }

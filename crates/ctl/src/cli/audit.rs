@@ -35,6 +35,12 @@ pub struct AuditArgs {
     /// Only what happened since: an age such as 2h, or a date such as 2026-05-01 or 2026-05-01T12:00:00Z
     #[arg(long, value_name = "AGE|DATE", value_parser = units::since)]
     pub since: Option<Timestamp>,
+    /// Only the last N of them
+    #[arg(short = 'n', long, value_name = "N")]
+    pub lines: Option<usize>,
+    /// Go on with what is recorded from now on, until interrupted
+    #[arg(short, long)]
+    pub follow: bool,
 }
 
 /// Where the store is.

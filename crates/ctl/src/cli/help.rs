@@ -118,6 +118,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "
   rolebroker audit --session mm-42 --since 2h
   rolebroker audit --decision deny --json
+  rolebroker audit --role bot --lines 10 --follow
   rolebroker audit verify --state-dir /var/lib/rolebroker
   rolebroker audit export",
     ),

@@ -101,6 +101,7 @@ impl RulesSoFar {
             | Record::Closed { .. }
             | Record::Lowered { .. }
             | Record::Pinned { .. }
+            | Record::Refused { .. }
             | Record::Draining { .. } => return,
         }
         self.now = None;

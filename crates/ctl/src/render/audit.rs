@@ -11,7 +11,7 @@ use crate::printable;
 /// What a line shows last, where a record has it.
 const TOLD: &[&str] = &[
     "grant", "reason", "approval", "answer", "scope", "outcome", "label", "from", "into", "close",
-    "owner", "ruleset", "by",
+    "owner", "ruleset", "count", "since", "by",
 ];
 
 /// The role, the session and the call that a record is about.
@@ -47,11 +47,13 @@ pub(crate) fn tool(record: &Value) -> &Value {
 
 /// When it was.
 pub(crate) fn at(record: &Value) -> Timestamp {
-    let at = record["at"]
-        .as_u64()
-        .or(record["request"]["created"].as_u64());
-    at.and_then(|at| Timestamp::from_millis(at).ok())
+    time(&record["at"])
+        .or(time(&record["request"]["created"]))
         .unwrap_or_default()
+}
+
+fn time(value: &Value) -> Option<Timestamp> {
+    Timestamp::from_millis(value.as_u64()?).ok()
 }
 
 /// A row of the store.
@@ -94,6 +96,7 @@ pub(crate) fn line(row: &Value) -> String {
                 let class = name(of.get("class").unwrap_or(&Value::Null));
                 class + if untrusted { ",untrusted" } else { "" }
             }
+            value if *key == "since" => time(value).map(written).unwrap_or_default(),
             other => printable::json(&other.to_string()),
         };
         let _ = write!(out, "  {key}={told}");
@@ -117,6 +120,18 @@ mod tests {
             line(&row),
             "     7  2027-01-15T08:00:00Z  lowered     bot/s  reason=read\\u{1b}[2J it  \
              label=public  by=admin(0)\n"
+        );
+    }
+
+    #[test]
+    fn requests_over_the_rate_are_told_with_their_role_number_and_time() {
+        let row = serde_json::json!({"id": 8, "content": null, "record": {
+            "record": "refused", "at": 1_800_000_060_000_u64, "role": "bot",
+            "since": 1_800_000_000_000_u64, "count": 4711,
+        }});
+        assert_eq!(
+            line(&row),
+            "     8  2027-01-15T08:01:00Z  refused     bot  count=4711  since=2027-01-15T08:00:00Z\n"
         );
     }
 

@@ -160,6 +160,8 @@ fn the_status_shows_warnings_and_every_role() {
         now: time(61_000),
         ruleset: proto::Digest::from_bytes([1; 32]),
         draining: true,
+        records: 8,
+        head: proto::Digest::from_bytes([2; 32]),
         warnings: vec!["roles are not separated".to_owned()],
         roles: vec![RoleStatus {
             role: RoleName::new("bot").unwrap(),
@@ -177,6 +179,7 @@ fn the_status_shows_warnings_and_every_role() {
     for part in [
         "draining",
         "up 1m 1s",
+        "record  8 records, head 0202",
         "bot: 7 replies were dropped",
         "warning: roles are not separated",
         "4 KiB",

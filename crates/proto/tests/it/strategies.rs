@@ -348,9 +348,12 @@ prop_compose! {
 prop_compose! {
     fn status()(
         version in text(), started in time(), now in time(), ruleset in digest(), draining: bool,
+        records: u64, head in digest(),
         warnings in few(text()), roles in few(role_status()),
     ) -> ControlReply {
-        ControlReply::Status { version, started, now, ruleset, draining, warnings, roles }
+        ControlReply::Status {
+            version, started, now, ruleset, draining, records, head, warnings, roles,
+        }
     }
 }
 

@@ -340,8 +340,14 @@ pub(crate) fn each() -> Vec<Record> {
             text: Some("[broker]\n".to_owned()),
             by: None,
         },
-        Record::Draining {
+        Record::Refused {
             at: at(20),
+            role: role(),
+            since: at(19),
+            count: u64::MAX,
+        },
+        Record::Draining {
+            at: at(21),
             by: Some(by()),
         },
     ]

@@ -4,6 +4,7 @@
 
 mod damage;
 mod fixture;
+mod following;
 mod forgetting;
 mod refusing;
 mod replaying;
