@@ -3,6 +3,7 @@ CARGO ?= cargo
 BINS = -p broker -p ctl -p runner
 SECONDS ?= 600
 ROUNDS ?= 500
+CALLS ?= 10000000
 
 # Where things are built, and where they are installed to. DESTDIR is put before it, for packages.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -17,7 +18,7 @@ SAMPLES = rolebroker-agent.service rolebroker-approver.service
 PAGES = README.md LICENSE-APACHE LICENSE-MIT config/rolebroker.toml config/runner.toml docs/check.md \
     docs/design.md docs/grants.md docs/operations.md docs/protocol.md docs/runner.md docs/threat-model.md
 
-.PHONY: help demo build test soak crash fmt lint docs deny gate manual install uninstall
+.PHONY: help demo build test soak crash bounded fmt lint docs deny gate manual install uninstall
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -36,6 +37,10 @@ test: ## every test, real processes and the simulator included
 
 soak: ## the simulator on fresh seeds: make soak SECONDS=600
 	RB_SOAK_SECONDS=$(SECONDS) $(CARGO) test --locked -p e2e --test simulator two_thousand -- --nocapture
+
+bounded: ## the store's file under ten million calls: make bounded CALLS=10000000
+	$(CARGO) build --release --locked $(BINS)
+	RB_BOUNDED_CALLS=$(CALLS) $(CARGO) test --release --locked -p e2e --test e2e bounded:: -- --nocapture
 
 crash: ## the daemon killed at any moment, and its promises checked: make crash ROUNDS=500
 	$(CARGO) build --locked $(BINS)

@@ -9,9 +9,12 @@ mod accepting;
 mod approving;
 #[cfg(test)]
 mod audit;
+#[cfg(test)]
 mod bad_input;
 #[cfg(test)]
 mod bad_replies;
+#[cfg(test)]
+mod bounded;
 #[cfg(test)]
 mod calls;
 #[cfg(test)]

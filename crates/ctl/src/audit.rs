@@ -34,44 +34,65 @@ fn export(store: &StoreArgs) -> anyhow::Result<Exit> {
 }
 
 fn verify(place: &Place, args: &VerifyArgs) -> anyhow::Result<Exit> {
+    let failed = |error: store::StoreError| NotDone(error.to_string());
+    let mut store = open(&args.store)?;
     let mut known: Option<u64> = None;
-    let head = each(&args.store, |entry| {
-        if args.head.as_ref() == Some(&entry.head.hash) {
-            known = Some(entry.head.count);
+    let mut look = |head: &Head| {
+        if args.head.as_ref() == Some(&head.hash) {
+            known = Some(head.count);
         }
-        true
-    })?;
+    };
+    store
+        .read(|entries| entries.for_each(|entry| look(&entry.head)))
+        .map_err(failed)?;
+    // Where the record begins is in the chain too.
+    let before = store.begins();
+    look(&before);
+    // What a start would read beside it.
+    store
+        .replay(|parts, records| {
+            parts.for_each(drop);
+            records.for_each(drop);
+        })
+        .map_err(failed)?;
+    let head = store.head();
     if let Some(missing) = args.head.as_ref().filter(|_| known.is_none()) {
+        let given_up = match before.count {
+            0 => String::new(),
+            count => format!(
+                "; or it is of a record before {count}: those were given up (audit_ttl, audit_bytes)"
+            ),
+        };
         return Err(NotDone(format!(
             "the chain does not have the head {missing}: records were cut off or the chain was written anew; it has {} \
-             records and ends with {}",
+             records and ends with {}{given_up}",
             head.count, head.hash
         ))
         .into());
     }
-    let word = if known.is_some() {
-        "complete"
-    } else {
-        "consistent"
-    };
     if place.json {
+        let status = known.map_or("consistent", |_| "complete");
         let said = serde_json::json!({
-            "status": word, "records": head.count, "head": head.hash.as_str(), "known": known,
+            "status": status, "records": head.count, "head": head.hash.as_str(), "known": known,
+            "begins": before.count + 1, "before": before.hash.as_str(),
         });
         out::json(&said.to_string());
         return Ok(exit::DONE);
     }
-    out::text(&match known {
-        Some(known) => format!(
-            "complete: the head that was told at record {known} is in it\nrecords  {}\nhead     {}\n",
-            head.count, head.hash
-        ),
-        None => format!(
-            "consistent: whether its end was cut off, only a head that was kept elsewhere tells (--head)\n\
-             records  {}\nhead     {}\n",
-            head.count, head.hash
-        ),
-    });
+    let mut text = match known {
+        Some(known) => format!("complete: the head that was told at record {known} is in it\n"),
+        None => "consistent: whether its end was cut off, only a head that was kept elsewhere tells (--head)\n"
+            .to_owned(),
+    };
+    text += &format!("records  {}\nhead     {}\n", head.count, head.hash);
+    if before.count > 0 {
+        text += &format!(
+            "begins   {}; those before it were given up\nbefore   {}\n",
+            before.count + 1,
+            before.hash
+        );
+    }
+    out::text(&text);
     Ok(exit::DONE)
 }
 

@@ -193,7 +193,7 @@ impl Engine {
     /// Nobody is left to ask.
     fn unanswerable(&mut self, key: &CallKey) {
         self.take_back(key);
-        self.deny(key, DenyReason::ApprovalExpired, None);
+        self.deny(key, DenyReason::ApprovalExpired, None, true);
     }
 
     pub(crate) fn asked_about(&self, key: &CallKey) -> Option<ApprovalId> {

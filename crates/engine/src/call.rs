@@ -289,7 +289,7 @@ impl Engine {
         match self.judge(key, &call.tool, &call.arguments, &call.fingerprint) {
             Judged::Deny(deny) => {
                 self.settle_question(key, proto::Outcome::Superseded, "", "");
-                self.deny(key, deny.reason, deny.grant);
+                self.deny(key, deny.reason, deny.grant, true);
             }
             Judged::Ask {
                 tool,
@@ -402,12 +402,13 @@ impl Engine {
         });
     }
 
-    /// Ends a call as denied.
+    /// Ends a call as denied: `judged` now, or by what a person said, or nobody in time.
     pub(crate) fn deny(
         &mut self,
         key: &CallKey,
         reason: DenyReason,
         grant: Option<proto::GrantId>,
+        judged: bool,
     ) {
         let Some(call) = self.call(key) else { return };
         let (tool, fingerprint) = (call.tool.clone(), call.fingerprint.clone());
@@ -435,7 +436,7 @@ impl Engine {
             fingerprint,
             reason,
             grant,
-            basis: Some(Box::new(basis)),
+            basis: judged.then(|| Box::new(basis)),
         });
         self.finish(key, &ToolResponse::Denied { reason }, Label::BOTTOM, kept);
     }

@@ -145,7 +145,8 @@ pub enum Record {
         reason: DenyReason,
         /// The grant that says so, where one does.
         grant: Option<GrantId>,
-        /// What the decision was made of; records of layout 1 do not have it.
+        /// What the decision was made of; not where a person who was asked ended it, or nobody did in
+        /// time, nor in records of layout 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         basis: Option<Box<Basis>>,
     },

@@ -543,7 +543,7 @@ impl Engine {
         let key = approval.call.clone();
         if let Some(no) = approval.refused.clone() {
             self.settle_question(&key, Outcome::Refused, no.by.role.as_str(), &no.comment);
-            return self.deny(&key, proto::DenyReason::ApprovalRefused, None);
+            return self.deny(&key, proto::DenyReason::ApprovalRefused, None, false);
         }
         if approval.request.expires <= self.now {
             return self.approval_expired(id);

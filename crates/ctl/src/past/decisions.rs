@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use client::proto::GrantId;
+use client::proto::{DenyReason, GrantId};
 use policy::Verdict;
 use store::record::{Basis, CallKey, Record, SessionKey};
 use store::{Store, StoreError};
@@ -73,6 +73,12 @@ fn decision(record: Record) -> Option<Past> {
         rules: None,
     };
     match record {
+        // The decision was to ask.
+        Record::Denied {
+            reason: DenyReason::ApprovalRefused | DenyReason::ApprovalExpired,
+            basis: None,
+            ..
+        } => None,
         Record::Denied {
             at,
             call,
