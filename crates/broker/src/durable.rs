@@ -42,6 +42,7 @@ impl Durable {
         &mut self,
         mut store: Store,
         config: Arc<Config>,
+        now: Timestamp,
         inbox: &Rc<Inbox>,
     ) -> Result<Head, Fault> {
         let keep = keep(&config);
@@ -53,7 +54,7 @@ impl Durable {
         // Only the latest word on what is durable counts.
         let (tell, mut told) = watch::channel(Ok(head.clone()));
         let (also, mut said) = mpsc::unbounded_channel();
-        let writer = Writer::start(store, config, move |word| {
+        let writer = Writer::start(store, config, now, move |word| {
             // Nobody listens any more where the process ends.
             let _ = match word {
                 Told::Durable(head) => tell.send(Ok(head)).is_ok(),

@@ -146,7 +146,7 @@ impl Reactor {
         // What lapsed or was interrupted meanwhile.
         reactor.apply();
         let config = reactor.loaded.config.clone();
-        let head = reactor.durable.begin(store, config, &reactor.inbox)?;
+        let head = reactor.durable.begin(store, config, now, &reactor.inbox)?;
         reactor.stored(head);
         Ok(reactor)
     }

@@ -1,5 +1,7 @@
 //! Records and snapshots, checked as they are read.
 
+use std::sync::Arc;
+
 use engine::{Part, Record};
 use proto::{Digest, Timestamp};
 use rusqlite::{ErrorCode, OptionalExtension as _, Rows};
@@ -191,7 +193,7 @@ impl Store {
         let place = Place {
             head: entries.head,
             snapshot: counted.map(|counted| counted.head.count),
-            segments,
+            segments: Arc::new(segments),
             grown: Grown {
                 bytes: entries.bytes,
                 contents: entries.contents,

@@ -1,6 +1,7 @@
 //! The database: opened, and appended to.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Record, RecordId};
@@ -38,7 +39,7 @@ pub(crate) struct Place {
     /// The last record in the snapshot that counts.
     pub(crate) snapshot: Option<u64>,
     /// What it is given up in, oldest first.
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) segments: Arc<Vec<Segment>>,
     /// Since the newest of these began.
     pub(crate) grown: Grown,
 }
@@ -95,7 +96,7 @@ impl Store {
                 at: Place {
                     head: Head::empty(),
                     snapshot: None,
-                    segments: Vec::new(),
+                    segments: Arc::default(),
                     grown: Grown::default(),
                 },
                 sweep: Sweep::default(),
@@ -208,7 +209,7 @@ impl Place {
     fn before(&mut self, sql: &Transaction<'_>, record: &Record, id: u64) -> rusqlite::Result<()> {
         if id == 1 {
             sql.execute("UPDATE segment SET at = ?", [record.at().millis()])?;
-            for segment in &mut self.segments {
+            for segment in Arc::make_mut(&mut self.segments) {
                 segment.at = record.at();
             }
         }
@@ -221,10 +222,13 @@ impl Place {
             at: *at,
             bytes: self.segments.last().map_or(0, |newest| newest.bytes) + self.grown.bytes,
         };
-        sql.execute(
+        let found = sql.execute(
             "UPDATE snapshot SET record = ? WHERE of = ?",
             params![id, of.0],
         )?;
+        if found != 1 {
+            return Err(rusqlite::Error::StatementChangedRows(found));
+        }
         sql.execute(
             "INSERT INTO segment (begins, before, at, bytes) VALUES (?, ?, ?, ?)",
             params![
@@ -235,8 +239,9 @@ impl Place {
             ],
         )?;
         sql.execute("DELETE FROM segment WHERE begins < ?", [begins.0])?;
-        self.segments.push(newest);
-        self.segments.retain(|segment| segment.begins >= begins.0);
+        let segments = Arc::make_mut(&mut self.segments);
+        segments.push(newest);
+        segments.retain(|segment| segment.begins >= begins.0);
         self.snapshot = Some(of.0);
         self.grown.bytes = 0;
         self.grown.contents = 0;

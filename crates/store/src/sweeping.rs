@@ -78,6 +78,8 @@ impl Store {
         self.sweep.step = step;
         if step == Step::Done {
             self.sweep.live = None;
+            // What was asked about counts as arguments now.
+            self.sweep.arguments = None;
         }
         Ok(())
     }

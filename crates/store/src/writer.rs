@@ -62,13 +62,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts it on a store all of whose records were read. `config` says what is kept.
+    /// Starts it on a store all of whose records were read. `config` says what is kept, `now` is the broker's time.
     ///
     /// # Errors
     /// There can be no thread.
     pub fn start(
         store: Store,
         config: Arc<Config>,
+        now: Timestamp,
         told: impl FnMut(Told) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (queue, waiting) = mpsc::channel();
@@ -77,7 +78,7 @@ impl Writer {
             config,
             told,
             queue: queue.clone(),
-            now: Timestamp::default(),
+            now,
             heard: Instant::now(),
             looked: Instant::now(),
             snapshot: Making::Nothing(Instant::now()),

@@ -20,7 +20,7 @@ fn outcome(said: Told) -> Result<Head, StoreError> {
 
 fn writer(store: Store) -> (Writer, Heard) {
     let (tell, told) = mpsc::channel();
-    let writer = Writer::start(store, config(), move |said| {
+    let writer = Writer::start(store, config(), at(1), move |said| {
         tell.send(outcome(said)).unwrap()
     })
     .unwrap();
@@ -138,7 +138,7 @@ fn how_long_contents_are_kept_counts_from_the_batch_on_that_says_so() {
     let (tell, told) = mpsc::channel();
     let (go_on, gate) = mpsc::channel::<()>();
     let store = Store::open(folder.path()).unwrap();
-    let writer = Writer::start(store, config(), move |said| {
+    let writer = Writer::start(store, config(), at(1), move |said| {
         tell.send(outcome(said)).unwrap();
         let _ = gate.recv();
     })
