@@ -19,6 +19,7 @@ mod history;
 mod model;
 mod past;
 mod peers;
+mod restart;
 mod rng;
 mod run;
 mod seeds;

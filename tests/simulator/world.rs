@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use engine::{ConnId, Effect, Effects, Engine, Event, Part, RequestId};
+use engine::{ConnId, Effect, Effects, Engine, Event, RequestId};
 use policy::Config;
 use proto::{DecodeError, Digest, ErrorCode, Timestamp};
 
@@ -14,6 +14,7 @@ use crate::model::Model;
 use crate::past;
 use crate::peers::operator::role;
 use crate::peers::{Books, Cx, Peer};
+use crate::restart::restored;
 use crate::rng::Rng;
 use crate::shell::Shell;
 use crate::show::{effect_line, event_line, mix};
@@ -297,7 +298,7 @@ impl World {
         let config = self.plan.variants[self.variant].clone();
         self.model.now = time(self.now);
         let mut effects = Effects::new();
-        self.engine = restored(&config, self.now, &records, &mut effects);
+        self.engine = restored(&config, time(self.now), &records, &mut effects);
         if self.digest.is_some() {
             self.restores_alike(&config, &effects);
         }
@@ -308,7 +309,7 @@ impl World {
     fn restores_alike(&self, config: &Arc<Config>, effects: &Effects) {
         let mut again = Effects::new();
         let records = self.store.durable_records();
-        let engine = restored(config, self.now, records, &mut again);
+        let engine = restored(config, time(self.now), records, &mut again);
         assert_eq!(
             *effects, again,
             "invariant 9: a restore has other effects the second time"
@@ -396,91 +397,6 @@ impl World {
         }
         self.model.check_all_returned(&self.engine);
     }
-}
-
-fn restored(
-    config: &Arc<Config>,
-    now: u64,
-    records: &[engine::Record],
-    effects: &mut Effects,
-) -> Engine {
-    let records = read_back(records);
-    let (parts, rest) = condensed(config, now, &records);
-    let restore =
-        |parts: Vec<Part>, rest: Vec<engine::Record>, effects: &mut Effects| match Engine::restore(
-            config.clone(),
-            time(now),
-            parts,
-            rest,
-            effects,
-        ) {
-            Ok(engine) => engine,
-            Err(why) => {
-                panic!("a configuration that was taken does not fit after a restart: {why}")
-            }
-        };
-    let settled = |parts: Vec<Part>, rest: Vec<engine::Record>| {
-        let mut effects = Effects::new();
-        let mut engine = restore(parts, rest, &mut effects);
-        engine.handle_timeout(time(now), &mut effects);
-        format!("{effects:?} {engine:?}")
-    };
-    let (from_parts, from_all) = (
-        settled(parts.clone(), rest.clone()),
-        settled(Vec::new(), records),
-    );
-    assert!(
-        from_parts == from_all,
-        "a snapshot and the records after it are not the state that all records are:\n{}",
-        difference(&from_parts, &from_all)
-    );
-    restore(parts, rest, effects)
-}
-
-/// Where two long texts begin to differ.
-fn difference(one: &str, other: &str) -> String {
-    let same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b);
-    let at = same.count();
-    let around = |text: &str| {
-        let around = text.bytes().skip(at.saturating_sub(200)).take(400);
-        String::from_utf8_lossy(&around.collect::<Vec<u8>>()).into_owned()
-    };
-    format!("{}\n{}", around(one), around(other))
-}
-
-/// A snapshot of a snapshot, at two records that the time picks, and the records after it: they are the
-/// state that all records are.
-fn condensed(
-    config: &Arc<Config>,
-    now: u64,
-    records: &[engine::Record],
-) -> (Vec<Part>, Vec<engine::Record>) {
-    let condense = |parts: &[Part], records: &[engine::Record]| {
-        Engine::condense(config.clone(), parts.to_vec(), records.to_vec())
-    };
-    let pick = |most: usize| usize::try_from(now).unwrap_or(0) % (most + 1);
-    let (old, rest) = records.split_at(pick(records.len()));
-    let (newer, rest) = rest.split_at(pick(rest.len()));
-    let parts = read_parts_back(&condense(&read_parts_back(&condense(&[], old)), newer));
-    (parts, rest.to_vec())
-}
-
-/// Parts as a store gives them back.
-fn read_parts_back(parts: &[Part]) -> Vec<Part> {
-    let text = |part| serde_json::to_string(part).expect("a part can be written");
-    let read = |text: String| serde_json::from_str(&text).expect("a part can be read back");
-    let back: Vec<Part> = parts.iter().map(text).map(read).collect();
-    assert_eq!(back, parts, "a part reads back as it was written");
-    back
-}
-
-/// Records as a store gives them back: through their text.
-fn read_back(records: &[engine::Record]) -> Vec<engine::Record> {
-    let text = |record| serde_json::to_string(record).expect("a record can be written");
-    let read = |text: String| serde_json::from_str(&text).expect("a record can be read back");
-    let back: Vec<engine::Record> = records.iter().map(text).map(read).collect();
-    assert_eq!(back, records, "a record reads back as it was written");
-    back
 }
 
 fn time(millis: u64) -> Timestamp {

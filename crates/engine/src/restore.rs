@@ -413,8 +413,10 @@ impl Engine {
         let Some(session) = self.sessions.get(&key.session) else {
             return;
         };
+        // One that had lapsed was not there any more: then a standing one of the same name was spent.
+        let holds = |cover: &Cover| !cover.spent && cover.expires > self.now;
         let own = session.covers.get(&key.call);
-        if own.is_some_and(|cover| cover.approval == approval) {
+        if own.is_some_and(|cover| cover.approval == approval && holds(cover)) {
             self.spend_cover(key);
         } else if let Some(held) = session.standing.get(&approval) {
             let question = Question {
