@@ -146,7 +146,7 @@ const EXAMPLES: &[(&str, &str)] = &[
   rolebroker suggest bot mm-42 7
   rolebroker suggest bot --past --since 7d
   rolebroker suggest bot --past --session mm-42 --tool read_file --config new.toml
-  rolebroker suggest bot --past --any-session >> new.toml",
+  rolebroker suggest bot --past --any-session --json",
     ),
     (
         "tail",

@@ -51,7 +51,10 @@ fn counts(out: &mut String, suggested: &Suggested) {
     let _ = writeln!(out, "rolebroker suggest {role} --past, under {under}");
     let _ = writeln!(out, "{decisions} recorded decisions about its calls:");
     let (covered, grants) = (seen.covered.len(), seen.grants.len());
-    let _ = writeln!(out, "  {covered}: permitted by these {grants} grants");
+    let _ = writeln!(
+        out,
+        "  {covered}: let through by the grants below ({grants})"
+    );
     for (left, count) in seen.left.iter().take(MAX_KINDS) {
         let Left {
             why, tool, words, ..
@@ -75,7 +78,8 @@ fn replayed(out: &mut String, suggested: &Suggested) {
     let (judged, changed) = (others.judged, others.changed());
     let _ = writeln!(
         out,
-        "checked: {judged} other recorded decisions were judged again with these grants; {changed} of them would change"
+        "checked: all other recorded decisions ({judged}) were judged again with these grants; of them {changed} would \
+         change"
     );
     gone(out, &others.gone);
     for (change, alike) in Report::sorted(&others.changes).into_iter().take(MAX_KINDS) {
