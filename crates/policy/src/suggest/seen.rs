@@ -223,7 +223,7 @@ fn eligible(
 
 /// Their blocks: tuples that need different labels are kept apart.
 fn drafted(form: &Form, tuples: &[(Tuple, Alike)]) -> Vec<Draft> {
-    let mut apart: BTreeMap<(Trust, Option<DataClass>), Vec<&(Tuple, Alike)>> = BTreeMap::new();
+    let mut apart: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for pair in tuples {
         let (tuple, alike) = pair;
         let trust = match tuple.untrusted {
