@@ -129,6 +129,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn blocks_hold_exactly_the_tuples_each_once(
             tuples in prop::collection::btree_set(prop::collection::vec("[a-c]", 3), 1..20),
