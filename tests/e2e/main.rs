@@ -78,6 +78,8 @@ mod slow;
 #[cfg(test)]
 mod store_failures;
 #[cfg(test)]
+mod suggesting;
+#[cfg(test)]
 mod systemd;
 #[cfg(test)]
 mod uids;

@@ -25,7 +25,7 @@ pub use operator::{
     SessionArgs, SessionsArgs,
 };
 pub use past::{PastArgs, ReplayArgs};
-pub use why::{ExplainArgs, RecordArgs, SuggestArgs, TailArgs};
+pub use why::{ExplainArgs, RecordArgs, SeenArgs, SuggestArgs, TailArgs};
 
 /// Talks to rolebrokerd: calls tools, brings approvals before you, tells how the broker is.
 #[derive(Debug, Parser)]
@@ -119,10 +119,15 @@ pub enum Command {
     /// remembers the newest decisions; with --record they are read from the store, older ones too, under the rules of their
     /// time.
     Explain(ExplainArgs),
-    /// Write the smallest grant that would have let a call through
+    /// Write the smallest grant that would have let a call through, or those for many past calls
     ///
     /// For the daemon as it is now; with --record, for the decision as it is in the store: at its label, under the newest
     /// rules that are recorded.
+    ///
+    /// With --past, for all calls of the role that the record has: grants that permit these and no others, as lines to
+    /// append to the configuration. Calls in untrusted sessions are left out unless --session names them, and these are
+    /// asked about. Every recorded decision is judged again with the grants, and comments say what else would change.
+    /// Exits with 66 if what it reads cannot be read, and with 78 if the configuration would not be taken.
     Suggest(SuggestArgs),
     /// Follow what happens: calls, decisions, approvals, operators' changes
     Tail(TailArgs),

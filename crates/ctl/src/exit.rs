@@ -23,7 +23,7 @@ pub const INTERRUPTED: Exit = Exit(130);
 
 /// The command line was wrong.
 pub const USAGE: u8 = 64;
-/// What `replay` reads cannot be read.
+/// What `replay` or `suggest --past` reads cannot be read.
 pub const NO_INPUT: u8 = 66;
 /// The broker cannot be reached.
 pub const UNAVAILABLE: u8 = 69;
@@ -47,6 +47,11 @@ pub struct NotDone(pub String);
 #[error("{0}")]
 pub struct Unread(pub String);
 
+/// A configuration would not be taken: its faults, or what does not fit it.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Faulty(pub String);
+
 /// The code for what went wrong.
 pub fn code_of(error: &anyhow::Error) -> u8 {
     if error.downcast_ref::<Usage>().is_some() {
@@ -57,6 +62,9 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
     }
     if error.downcast_ref::<Unread>().is_some() {
         return NO_INPUT;
+    }
+    if error.downcast_ref::<Faulty>().is_some() {
+        return CONFIGURATION.0;
     }
     match error.downcast_ref::<Error>() {
         Some(Error::Connect { .. } | Error::NoWelcome { .. } | Error::Lost { .. }) => UNAVAILABLE,

@@ -26,6 +26,7 @@ pub mod progress;
 pub mod recall;
 pub mod render;
 pub mod replay;
+pub mod seen;
 pub mod steer;
 pub mod tail;
 mod terminal;

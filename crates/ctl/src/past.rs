@@ -64,6 +64,26 @@ pub enum Gone {
     Rules,
 }
 
+impl Gone {
+    /// A word for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Gone::Basis => "basis",
+            Gone::Arguments => "arguments",
+            Gone::Rules => "rules",
+        }
+    }
+
+    /// The same in words, of several decisions.
+    pub fn words(self) -> &'static str {
+        match self {
+            Gone::Basis => "what they were made of is not recorded",
+            Gone::Arguments => "their arguments are not kept, or no longer (audit_arguments_ttl)",
+            Gone::Rules => "the rules of their time are not recorded, or not read by this version",
+        }
+    }
+}
+
 impl Past {
     /// Whether a decision of the rules of its time is what the record has.
     pub fn agrees(&self, decision: &Decision) -> bool {

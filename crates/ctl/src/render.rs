@@ -12,6 +12,7 @@ pub(crate) mod audit;
 pub mod check;
 mod grants;
 pub mod replay;
+pub mod seen;
 mod sessions;
 mod tools;
 mod why;

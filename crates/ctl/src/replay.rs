@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use client::proto::{GrantId, RoleName, Timestamp, ToolName};
-use policy::{Config, Decision};
+use policy::{Config, Decision, Ruleset};
 use store::record::CallKey;
 
 use crate::cli::{Place, ReplayArgs};
@@ -15,7 +15,7 @@ use crate::progress::{ForProgram, Progress};
 use crate::{audit, check, out, render};
 
 /// Decisions between two looks at how far it is.
-const STEP: u64 = 5_000;
+pub(crate) const STEP: u64 = 5_000;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -96,9 +96,13 @@ pub fn run(place: &Place, args: &ReplayArgs) -> anyhow::Result<Exit> {
     Ok(report.exit())
 }
 
-type Parsed = Result<Config, Vec<policy::Fault>>;
+pub(crate) type Parsed = Result<Config, Vec<policy::Fault>>;
 
-fn read(file: &Path) -> anyhow::Result<(String, Parsed)> {
+/// A configuration's name, and what it says or its faults.
+///
+/// # Errors
+/// [`Unread`].
+pub(crate) fn read(file: &Path) -> anyhow::Result<(String, Parsed)> {
     let (name, text) = check::read(Some(file)).map_err(|error| Unread(error.to_string()))?;
     let config = Config::parse(&name, &text).map_err(|error| error.faults);
     Ok((name, config))
@@ -157,6 +161,24 @@ impl Report {
     pub fn take(&mut self, past: &Past, other: Option<&mut Other>) {
         if let Err(gone) = self.try_take(past, other) {
             *self.gone.entry(gone).or_default() += 1;
+        }
+    }
+
+    /// Judges a decision under two rulesets, and notes it where the answers differ: a denial for another reason is no
+    /// change.
+    pub fn compare(&mut self, past: &Past, from: &Ruleset, to: &Ruleset) {
+        let both = past
+            .decide(from)
+            .and_then(|from| Ok((from, past.decide(to)?)));
+        match both {
+            Err(gone) => *self.gone.entry(gone).or_default() += 1,
+            Ok((from, to)) => {
+                let (from, to) = (Answer::of(&from), Answer::of(&to));
+                if from.answer != to.answer {
+                    note(&mut self.changes, past, from, to);
+                }
+                self.judged += 1;
+            }
         }
     }
 

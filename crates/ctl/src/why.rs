@@ -6,7 +6,7 @@ use store::record::{CallKey, SessionKey};
 use crate::arguments;
 use crate::cli::{ExplainArgs, Place, SuggestArgs};
 use crate::exit::{Exit, Usage};
-use crate::{recall, steer};
+use crate::{recall, seen, steer};
 
 /// Why a call was decided as it was, or how one would be decided now.
 ///
@@ -42,17 +42,24 @@ pub async fn explain(place: &Place, args: ExplainArgs) -> anyhow::Result<Exit> {
     steer::run(place, control).await
 }
 
-/// The smallest grant that would have let a call through.
+/// The smallest grant that would have let a call through, or those for many past calls.
 ///
 /// # Errors
-/// When the broker cannot be asked, or remembers no such call; when the record cannot be read, or does not have it.
+/// As [`seen::run`]; when the broker cannot be asked, or remembers no such call; when the record cannot be read, or does not have it.
 pub async fn suggest(place: &Place, args: SuggestArgs) -> anyhow::Result<Exit> {
     let SuggestArgs {
         role,
-        session,
+        one_session,
         call,
+        seen,
         from,
     } = args;
+    if seen.past {
+        return seen::run(place, &role, &seen, &from.store);
+    }
+    let (Some(session), Some(call)) = (one_session, call) else {
+        return Err(Usage("name a SESSION and its CALL, or --past".to_owned()).into());
+    };
     let call = CallId(call);
     if let Some(store) = from.store() {
         let session = SessionKey { role, session };

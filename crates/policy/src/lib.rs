@@ -33,5 +33,7 @@ pub use config::{
 pub use decision::{Ask, AskingGrant, Decision, Deny, Permit, Pins, Query, Standing, TraceLine};
 pub use paths::{Bring, Meeting, Path, PathTool, Paths, Step, paths};
 pub use ruleset::{EffectiveTool, GrantView, Ruleset, ToolFloor};
-pub use suggest::{Proposal, Restriction, Suggestion, suggest};
+pub use suggest::{
+    How, Left, Proposal, Restriction, Seen, SeenGrant, Suggestion, Why, suggest, suggest_seen,
+};
 pub use verdict::{PastCall, Verdict};

@@ -61,3 +61,9 @@ pub const MAX_PATHS: usize = 20;
 pub const MAX_REMARKS: usize = 100;
 /// Bytes of one sentence of an explanation.
 pub const MAX_WORDS: usize = 1024;
+/// Grants that are suggested for a set of calls.
+pub const MAX_SUGGESTED: usize = 64;
+/// Bytes of their lines.
+pub const MAX_SUGGESTED_TEXT: usize = 512 << 10;
+/// Different arguments of one role, tool and set of pointers that grants are suggested for.
+pub const MAX_DIFFERENT: usize = 16_384;

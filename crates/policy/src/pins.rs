@@ -1,5 +1,6 @@
 //! Some arguments as constraints that hold for them alone: the lines of a `where`, as TOML.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -13,22 +14,66 @@ const NOTHING: (&str, &str) = ("/nothing", "{ optional = { regex = '[a&&b]' } }"
 /// The lines of a `where` (or `unless`), and where they hold for more than these arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Pinned {
-    /// Pointer and matcher, both as TOML.
-    lines: Vec<(String, String)>,
+    /// Pointer, as TOML, and what must stand there.
+    lines: Vec<(String, Held)>,
     /// The pointers whose matcher matches other values too, and what it matches.
     pub(crate) wider: Vec<(String, String)>,
 }
 
+/// What must stand at a pointer, as TOML.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Held {
+    /// This value.
+    Value(String),
+    /// What this matcher matches.
+    Matcher(String),
+}
+
 impl Pinned {
+    /// Each pointer and its value, both as TOML, in the order of the pointers: equal values, as
+    /// `equals` compares them, are equal texts. `None`: some are wider.
+    pub(crate) fn exact(&self) -> Option<BTreeMap<&str, &str>> {
+        let values = self.lines.iter().filter_map(|(pointer, held)| match held {
+            Held::Value(value) => Some((pointer.as_str(), value.as_str())),
+            Held::Matcher(_) => None,
+        });
+        self.wider.is_empty().then(|| values.collect())
+    }
+
     /// As the lines of a grant, under `key`.
     pub(crate) fn toml(&self, key: &str) -> String {
         let mut text = String::new();
-        for (pointer, matcher) in &self.lines {
+        for (pointer, held) in &self.lines {
             // Writing into a String does not fail.
-            let _ = writeln!(text, "{key}.{pointer} = {matcher}");
+            let _ = match held {
+                Held::Value(value) => writeln!(text, "{key}.{pointer} = {{ equals = {value} }}"),
+                Held::Matcher(matcher) => writeln!(text, "{key}.{pointer} = {matcher}"),
+            };
         }
         text
     }
+}
+
+/// The lines of a `where` for arguments of which each of these places, as TOML, holds one of its
+/// values; without places, for `{}` alone.
+pub(crate) fn any_of<'a>(places: impl Iterator<Item = (&'a str, &'a BTreeSet<&'a str>)>) -> String {
+    let mut text = String::new();
+    for (pointer, values) in places {
+        let values: Vec<&str> = values.iter().copied().collect();
+        // Writing into a String does not fail.
+        let _ = match values.as_slice() {
+            [value] => writeln!(text, "where.{pointer} = {{ equals = {value} }}"),
+            values => {
+                let values = values.join(", ");
+                writeln!(text, "where.{pointer} = {{ one_of = [{values}] }}")
+            }
+        };
+    }
+    if text.is_empty() {
+        let (pointer, matcher) = NOTHING;
+        text = format!("where.{} = {matcher}\n", quoted(pointer));
+    }
+    text
 }
 
 /// Pins every leaf to its value. Where no matcher matches a value alone (null, an empty list or
@@ -42,7 +87,8 @@ pub(crate) fn pin(arguments: &Value) -> Result<Pinned, String> {
     walk(arguments, &mut String::new(), &mut pinned)?;
     if pinned.lines.is_empty() {
         let (pointer, matcher) = NOTHING;
-        pinned.lines.push((quoted(pointer), matcher.to_owned()));
+        let nothing = Held::Matcher(matcher.to_owned());
+        pinned.lines.push((quoted(pointer), nothing));
     }
     Ok(pinned)
 }
@@ -105,9 +151,12 @@ fn leaf(value: &Value, pointer: &str, pinned: &mut Pinned) -> Result<(), String>
 }
 
 /// The narrowest matcher for a leaf, and what else it matches.
-fn matcher(value: &Value) -> (String, Option<String>) {
-    let equals = |text: String| (format!("{{ equals = {text} }}"), None);
-    let any = |what: &str| ("{ any = true }".to_owned(), Some(what.to_owned()));
+fn matcher(value: &Value) -> (Held, Option<String>) {
+    let equals = |text: String| (Held::Value(text), None);
+    let any = |what: &str| {
+        let any = Held::Matcher("{ any = true }".to_owned());
+        (any, Some(what.to_owned()))
+    };
     match value {
         Value::Bool(flag) => equals(flag.to_string()),
         Value::Number(number) => match Exact::of(number) {
@@ -116,11 +165,11 @@ fn matcher(value: &Value) -> (String, Option<String>) {
         },
         Value::String(text) if text.len() <= MAX_PATTERN => equals(quoted(text)),
         Value::String(text) => (
-            format!("{{ max_len = {} }}", text.len()),
+            Held::Matcher(format!("{{ max_len = {} }}", text.len())),
             Some(format!("any text of up to {} bytes", text.len())),
         ),
         Value::Array(_) => (
-            "{ max_len = 0 }".to_owned(),
+            Held::Matcher("{ max_len = 0 }".to_owned()),
             Some("the empty list, and the empty text too".to_owned()),
         ),
         Value::Null => any("anything, because no matcher matches null alone"),

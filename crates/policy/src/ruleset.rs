@@ -9,6 +9,7 @@ use toml::de::DeTable;
 use crate::config::faults::Faults;
 use crate::config::grants;
 use crate::config::people::Context;
+use crate::config::section::Section;
 use crate::config::syntax;
 use crate::decide;
 use crate::decision::{Ask, Decision, Query, TraceLine};
@@ -148,6 +149,32 @@ impl Ruleset {
             }
             Some(_) | None => Err(faults.into_error("grant").to_string()),
         }
+    }
+
+    /// This ruleset and more grants, as the lines that would be appended to a configuration.
+    ///
+    /// # Errors
+    /// In words, what is wrong with them; a line for each fault.
+    pub(crate) fn with_grants(&self, toml: &str) -> Result<Ruleset, String> {
+        let mut faults = Faults::new(toml);
+        let (table, wrong) = DeTable::parse_recoverable(toml);
+        syntax(&wrong, &mut faults);
+        let (span, place) = (table.span(), "the grants".to_owned());
+        let top = Section::new(table.get_ref(), span, place, &["grant"], &mut faults);
+        let grants = grants::read(&top, &self.context, &self.tools, &mut faults);
+        if self.grants.len() + grants.len() > MAX_GRANTS {
+            faults.add(&(0..0), format!("there are at most {MAX_GRANTS} grants"));
+        }
+        let taken: BTreeSet<&GrantId> = self.all().map(|grant| &grant.id).collect();
+        for grant in grants.iter().filter(|grant| taken.contains(&grant.id)) {
+            faults.add(&(0..0), format!("grant `{}`: the id is taken", grant.id));
+        }
+        if !faults.is_empty() {
+            return Err(faults.into_error("grants").to_string());
+        }
+        let mut more = self.clone();
+        more.grants.extend(grants.into_iter().map(Arc::new));
+        Ok(more.indexed())
     }
 
     /// This ruleset without a grant that was added at run time.

@@ -1,7 +1,5 @@
 //! The smallest grant that would have permitted one call, as TOML.
 
-use std::collections::BTreeSet;
-
 use proto::{Access, Effects, GrantId, RoleKind, RoleName, Timestamp};
 use serde_json::Value;
 
@@ -9,17 +7,20 @@ use crate::decide::{self, Heard};
 use crate::decision::{Ask, Decision, Query};
 use crate::grant::{Grant, Word};
 use crate::pins::{self, Pinned};
-use crate::ruleset::Ruleset;
+use crate::ruleset::{EffectiveTool, Ruleset};
 use crate::words;
 
+mod block;
+mod free;
 mod lines;
+mod seen;
+mod tuple;
+
+use free::Free;
+pub use seen::{How, Left, Seen, SeenGrant, Why, suggest_seen};
 
 /// Milliseconds that a suggested grant lasts.
 pub const SUGGESTED_TTL: u64 = 3_600_000;
-/// Bytes of the tool's name that a suggested grant's id repeats.
-const MAX_STEM: usize = 40;
-/// Ids that are tried before it is given up.
-const MAX_TRIES: u32 = 10_000;
 
 /// What would let a call run.
 #[must_use]
@@ -85,42 +86,12 @@ pub struct Restriction {
 /// `equals` for each leaf of the arguments. `where` does not tell a list from an object whose keys
 /// are 0, 1 and so on; values are equal as `equals` compares them.
 pub fn suggest(ruleset: &Ruleset, query: &Query<'_>) -> Suggestion {
-    let decision = ruleset.decide(query);
-    if let Decision::Permit(permit) = &decision {
-        let grant = permit.grant.clone();
-        return Suggestion::Permitted { grant };
+    match Call::open(ruleset, query) {
+        Ok((call, pinned)) => call
+            .propose(pinned)
+            .unwrap_or_else(|why| Suggestion::Impossible { why }),
+        Err(otherwise) => otherwise,
     }
-    let Some(arguments) = decide::parse(query.arguments) else {
-        let why = "the arguments are no JSON object without duplicate keys, and only a grant that \
-                   looks at no argument of any call could permit them";
-        return Suggestion::Impossible {
-            why: why.to_owned(),
-        };
-    };
-    let pinned = pins::pin(&arguments);
-    let candidates: Vec<&Grant> = ruleset.candidates(query).collect();
-    let call = Call {
-        ruleset,
-        query,
-        heard: candidates
-            .iter()
-            .map(|grant| Heard::of(grant, query, Some(&arguments)))
-            .collect(),
-        arguments: &arguments,
-    };
-    let by = call.restrictions(Word::Deny, pinned.as_ref().ok());
-    if !by.is_empty() {
-        return Suggestion::Restricted { by };
-    }
-    if let Decision::Ask(ask) = &decision {
-        let by = call.asking(ask, pinned.as_ref().ok());
-        if !by.is_empty() {
-            return Suggestion::Asked { by };
-        }
-    }
-    pinned
-        .and_then(|pinned| call.propose(pinned))
-        .unwrap_or_else(|why| Suggestion::Impossible { why })
 }
 
 /// A call that does not run.
@@ -128,7 +99,50 @@ struct Call<'a> {
     ruleset: &'a Ruleset,
     query: &'a Query<'a>,
     heard: Vec<Heard<'a>>,
-    arguments: &'a Value,
+    arguments: Value,
+}
+
+impl<'a> Call<'a> {
+    /// A call that a further grant may let through, and its arguments pinned; else what to know of
+    /// it.
+    fn open(ruleset: &'a Ruleset, query: &'a Query<'a>) -> Result<(Call<'a>, Pinned), Suggestion> {
+        let decision = ruleset.decide(query);
+        if let Decision::Permit(permit) = &decision {
+            let grant = permit.grant.clone();
+            return Err(Suggestion::Permitted { grant });
+        }
+        let Some(arguments) = decide::parse(query.arguments) else {
+            let why = "the arguments are no JSON object without duplicate keys, and only a grant \
+                       that looks at no argument of any call could permit them";
+            return Err(Suggestion::Impossible {
+                why: why.to_owned(),
+            });
+        };
+        let pinned = pins::pin(&arguments);
+        let call = Call {
+            ruleset,
+            query,
+            heard: ruleset
+                .candidates(query)
+                .map(|grant| Heard::of(grant, query, Some(&arguments)))
+                .collect(),
+            arguments,
+        };
+        let by = call.restrictions(Word::Deny, pinned.as_ref().ok());
+        if !by.is_empty() {
+            return Err(Suggestion::Restricted { by });
+        }
+        if let Decision::Ask(ask) = &decision {
+            let by = call.asking(ask, pinned.as_ref().ok());
+            if !by.is_empty() {
+                return Err(Suggestion::Asked { by });
+            }
+        }
+        match pinned {
+            Ok(pinned) => Ok((call, pinned)),
+            Err(why) => Err(Suggestion::Impossible { why }),
+        }
+    }
 }
 
 impl Call<'_> {
@@ -213,7 +227,7 @@ impl Call<'_> {
     }
 
     fn propose(&self, pinned: Pinned) -> Result<Suggestion, String> {
-        let id = self.free_id()?;
+        let id = Free::of(self.ruleset, [self.query]).next("once", &self.query.tool.name)?;
         let mut notes = Vec::new();
         let toml = self.toml(&id, &pinned, &mut notes);
         let (more, _) = self
@@ -271,21 +285,17 @@ impl Call<'_> {
                 label.class, tool.clearance
             ));
         }
-        let harmless = tool.effects == Effects::Read && !tool.egress;
+        let harmless = is_harmless(tool);
         if harmless && self.loads_as_harmless() {
             return terms;
         }
         let asks_by_itself = !self.ruleset.context.approvers.is_empty();
-        match (label.untrusted, self.someone_to_ask()) {
+        match (label.untrusted, someone_to_ask(self.ruleset)) {
             (false, _) if asks_by_itself => {}
             (false, _) => terms += "untrusted = \"deny\"\n",
             (true, _) if harmless => terms += "untrusted = \"allow\"\n",
             (true, Some(approvers)) => {
-                terms += "untrusted = \"ask\"\n";
-                if !asks_by_itself {
-                    let names: Vec<_> = approvers.iter().map(|n| format!("\"{n}\"")).collect();
-                    terms += &format!("approvers = [{}]\n", names.join(", "));
-                }
+                terms += &asks(self.ruleset, &approvers);
                 notes.push(
                     "the session has taken in what a stranger may have written, so this asks a \
                      person instead of letting it run"
@@ -311,20 +321,6 @@ impl Call<'_> {
             || !self.ruleset.context.approvers.is_empty()
     }
 
-    /// The configuration's approvers, else every approver role; `None`: there is none.
-    fn someone_to_ask(&self) -> Option<Vec<RoleName>> {
-        let context = &self.ruleset.context;
-        if !context.approvers.is_empty() {
-            return Some(context.approvers.clone());
-        }
-        let approvers = context.roles.iter();
-        let approvers: Vec<_> = approvers
-            .filter(|(_, (kind, _))| *kind == RoleKind::Approver)
-            .map(|(name, _)| name.clone())
-            .collect();
-        (!approvers.is_empty()).then_some(approvers)
-    }
-
     /// Which grants nearly permit it, and what they would have to say.
     fn notes(&self, notes: &mut Vec<String>) {
         for heard in self.heard.iter().filter(|heard| heard.permits()) {
@@ -344,20 +340,34 @@ impl Call<'_> {
             }
         }
     }
+}
 
-    /// An id that no grant has and no use was counted for.
-    fn free_id(&self) -> Result<GrantId, String> {
-        let tool = self.query.tool.name.as_str();
-        let stem: String = tool
-            .chars()
-            .take(MAX_STEM)
-            .map(|c| if c == '/' { '-' } else { c })
-            .collect();
-        let grants: BTreeSet<&GrantId> = self.ruleset.all().map(|grant| &grant.id).collect();
-        let taken = |id: &GrantId| grants.contains(id) || self.query.uses.contains_key(id);
-        (1..=MAX_TRIES)
-            .filter_map(|number| GrantId::new(format!("once-{stem}-{number}")).ok())
-            .find(|id| !taken(id))
-            .ok_or_else(|| "no id for a grant is free".to_owned())
+/// The configuration's approvers, else every approver role; `None`: there is none.
+fn someone_to_ask(ruleset: &Ruleset) -> Option<Vec<RoleName>> {
+    let context = &ruleset.context;
+    if !context.approvers.is_empty() {
+        return Some(context.approvers.clone());
     }
+    let approvers = context.roles.iter();
+    let approvers: Vec<_> = approvers
+        .filter(|(_, (kind, _))| *kind == RoleKind::Approver)
+        .map(|(name, _)| name.clone())
+        .collect();
+    (!approvers.is_empty()).then_some(approvers)
+}
+
+/// That an untrusted session is asked about, as lines of a grant; nobody is named who is asked by
+/// default.
+fn asks(ruleset: &Ruleset, approvers: &[RoleName]) -> String {
+    let mut terms = "untrusted = \"ask\"\n".to_owned();
+    if ruleset.context.approvers.is_empty() {
+        let names: Vec<_> = approvers.iter().map(|n| format!("\"{n}\"")).collect();
+        terms += &format!("approvers = [{}]\n", names.join(", "));
+    }
+    terms
+}
+
+/// Whether it neither changes anything nor carries anything out.
+fn is_harmless(tool: &EffectiveTool) -> bool {
+    tool.effects == Effects::Read && !tool.egress
 }

@@ -12,7 +12,7 @@ Exit status:
   3    the call was denied
   4    the call failed
   64   the command line is wrong
-  66   what replay reads cannot be read
+  66   what replay or suggest --past reads cannot be read
   69   no broker answers
   70   a fault of this command or of the broker
   77   the broker does not admit this user
@@ -144,7 +144,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "suggest",
         "
-  rolebroker suggest bot mm-42 7",
+  rolebroker suggest bot mm-42 7
+  rolebroker suggest bot --past --since 7d
+  rolebroker suggest bot --past --session mm-42 --tool read_file --config new.toml
+  rolebroker suggest bot --past --any-session --json",
     ),
     (
         "tail",

@@ -35,13 +35,18 @@ impl Decisions {
         self.rules.now()
     }
 
+    /// The grants of run time after the last record.
+    pub fn granted(&self) -> Rc<[(GrantId, String)]> {
+        self.rules.granted.as_slice().into()
+    }
+
     /// Uses spent up to the last record, by grant.
     pub fn uses(&self) -> &BTreeMap<GrantId, u64> {
         &self.rules.uses
     }
 }
 
-/// Gives each decision of a store that is wanted to `take`, in order.
+/// Gives each decision of a store that is wanted to `take`, in order; then what counts at the record's end.
 ///
 /// # Errors
 /// [`StoreError`]: what was taken before it must not be used.
@@ -49,7 +54,7 @@ pub fn each(
     store: &mut Store,
     wanted: &PastArgs,
     mut take: impl FnMut(Past),
-) -> Result<(), StoreError> {
+) -> Result<Decisions, StoreError> {
     let mut decisions = Decisions::default();
     store.read(|entries| {
         for entry in entries {
@@ -57,7 +62,8 @@ pub fn each(
                 take(past);
             }
         }
-    })
+    })?;
+    Ok(decisions)
 }
 
 /// The decision that a record is; its rules are not in it.

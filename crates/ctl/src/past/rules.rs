@@ -42,7 +42,7 @@ impl Rules {
 #[derive(Debug, Default)]
 pub(super) struct RulesSoFar {
     text: Option<(Digest, String)>,
-    granted: Vec<(GrantId, String)>,
+    pub(super) granted: Vec<(GrantId, String)>,
     /// Uses spent so far, by grant.
     pub(super) uses: BTreeMap<GrantId, u64>,
     /// The text under this digest as it was understood, if it was.

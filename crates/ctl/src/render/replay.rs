@@ -28,7 +28,7 @@ pub fn all(report: &Report) -> String {
     let _ = writeln!(out, "unchanged  {}", judged - changed);
     let _ = writeln!(out, "changed    {changed}");
     for (gone, count) in &report.gone {
-        let _ = writeln!(out, "not judged {count}: {}", words(*gone));
+        let _ = writeln!(out, "not judged {count}: {}", gone.words());
     }
     for (why, count) in &report.misfits {
         let why = printable::message(why);
@@ -50,7 +50,7 @@ pub fn all(report: &Report) -> String {
     out
 }
 
-fn group(out: &mut String, change: &Change, alike: &Alike, what: &str) {
+pub(super) fn group(out: &mut String, change: &Change, alike: &Alike, what: &str) {
     let call = &alike.call;
     let lines = [
         format!(
@@ -100,14 +100,6 @@ fn arguments(text: &str) -> String {
     }
 }
 
-fn words(gone: Gone) -> &'static str {
-    match gone {
-        Gone::Basis => "what they were made of is not recorded",
-        Gone::Arguments => "their arguments are not kept, or no longer (audit_arguments_ttl)",
-        Gone::Rules => "the rules of their time are not recorded, or not read by this version",
-    }
-}
-
 /// The same for a program, as one object. Times are in milliseconds.
 pub fn json(report: &Report) -> Value {
     let status = if !report.faults.is_empty() {
@@ -117,14 +109,7 @@ pub fn json(report: &Report) -> Value {
     } else {
         "unchanged"
     };
-    let gone = report.gone.iter().map(|(gone, count)| {
-        let why = match gone {
-            Gone::Basis => "basis",
-            Gone::Arguments => "arguments",
-            Gone::Rules => "rules",
-        };
-        json!({ "why": why, "count": count, "words": words(*gone) })
-    });
+    let gone = report.gone.iter().map(not_judged);
     let misfits = report
         .misfits
         .iter()
@@ -140,7 +125,12 @@ pub fn json(report: &Report) -> Value {
     })
 }
 
-fn groups(sorted: Vec<(&Change, &Alike)>) -> Vec<Value> {
+/// Decisions that could not be judged, for a program.
+pub(super) fn not_judged((gone, count): (&Gone, &u64)) -> Value {
+    json!({ "why": gone.as_str(), "count": count, "words": gone.words() })
+}
+
+pub(super) fn groups(sorted: Vec<(&Change, &Alike)>) -> Vec<Value> {
     let group = |(change, alike): (&Change, &Alike)| {
         json!({
             "count": alike.count,

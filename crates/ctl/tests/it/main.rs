@@ -20,3 +20,5 @@ mod past;
 mod printable;
 #[cfg(test)]
 mod rendering;
+#[cfg(test)]
+mod seen;

@@ -9,7 +9,7 @@ use ctl::{exit, render};
 use policy::Decision;
 use store::record::{Basis, By, CallKey, OfferedTool, Record, SessionKey};
 
-const CONFIG: &str = r#"
+pub(crate) const CONFIG: &str = r#"
 approvers = ["boss"]
 [broker]
 runtime_dir = "/r"
@@ -37,7 +37,7 @@ egress = false
 const MORE: &str = "id = \"more\"\nroles = [\"bot\"]\nsessions = [\"*\"]\ntools = [\"read\"]\neffect = \"allow\"\n\
     expires = \"2100-01-01T00:00:00Z\"\nmax_uses = 2\nwhy = \"for the move\"\n";
 
-fn time(millis: u64) -> Timestamp {
+pub(crate) fn time(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis).unwrap()
 }
 
@@ -52,7 +52,7 @@ fn by() -> By {
     }
 }
 
-fn configured(text: Option<&str>) -> Record {
+pub(crate) fn configured(text: Option<&str>) -> Record {
     Record::Configured {
         at: time(1),
         ruleset: digest(text.unwrap_or(CONFIG)),
@@ -61,7 +61,7 @@ fn configured(text: Option<&str>) -> Record {
     }
 }
 
-fn granted() -> Record {
+pub(crate) fn granted() -> Record {
     Record::Granted {
         at: time(2),
         grant: GrantId::new("more").unwrap(),
@@ -80,7 +80,7 @@ fn revoked() -> Record {
     }
 }
 
-fn key(call: u64) -> CallKey {
+pub(crate) fn key(call: u64) -> CallKey {
     CallKey {
         session: SessionKey {
             role: RoleName::new("bot").unwrap(),
@@ -90,7 +90,7 @@ fn key(call: u64) -> CallKey {
     }
 }
 
-fn basis(arguments: Option<&str>, spent: u64) -> Option<Box<Basis>> {
+pub(crate) fn basis(arguments: Option<&str>, spent: u64) -> Option<Box<Basis>> {
     Some(Box::new(Basis {
         asks: false,
         label: Label {
@@ -107,7 +107,7 @@ fn asking(basis: Option<Box<Basis>>, asks: bool) -> Option<Box<Basis>> {
     basis.map(|basis| Box::new(Basis { asks, ..*basis }))
 }
 
-fn denied(call: u64, reason: DenyReason, basis: Option<Box<Basis>>) -> Record {
+pub(crate) fn denied(call: u64, reason: DenyReason, basis: Option<Box<Basis>>) -> Record {
     let asks = matches!(
         reason,
         DenyReason::ApprovalRefused | DenyReason::ApprovalExpired
@@ -137,7 +137,7 @@ fn dispatched(call: u64, approval: Option<&str>) -> Record {
     }
 }
 
-fn all(records: impl IntoIterator<Item = Record>, wanted: &PastArgs) -> Vec<Past> {
+pub(crate) fn all(records: impl IntoIterator<Item = Record>, wanted: &PastArgs) -> Vec<Past> {
     let mut decisions = Decisions::default();
     let follow = |record| decisions.follow(record, wanted);
     records.into_iter().filter_map(follow).collect()

@@ -37,4 +37,6 @@ mod small;
 #[cfg(test)]
 mod suggest;
 #[cfg(test)]
+mod suggest_seen;
+#[cfg(test)]
 mod tools;
