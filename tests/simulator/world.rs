@@ -412,6 +412,7 @@ fn restored(
             time(now),
             parts,
             rest,
+            None,
             effects,
         ) {
             Ok(engine) => engine,
