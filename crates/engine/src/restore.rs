@@ -423,7 +423,10 @@ impl Engine {
             return;
         };
         let own = session.covers.get(&key.call);
-        if own.is_some_and(|cover| cover.approval == approval) {
+        // One that had lapsed by then was not spent: a standing one of the same answer was.
+        let now = self.now;
+        let holds = |cover: &Cover| cover.spent || cover.expires > now;
+        if own.is_some_and(|cover| cover.approval == approval && holds(cover)) {
             self.spend_cover(key);
         } else if let Some(held) = session.standing.get(&approval) {
             let question = Question {
