@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use nix::sys::signal::Signal;
@@ -39,7 +39,7 @@ fn on_the_store(daemon: &Daemon, args: &[&str], code: i32) -> Output {
 
 /// The command's own words, with its exit code.
 #[track_caller]
-fn restored(daemon: &Daemon, file: &PathBuf, code: i32) -> Value {
+fn restored(daemon: &Daemon, file: &Path, code: i32) -> Value {
     let file = file.to_str().expect("text");
     let args = ["restore", file, "--reason", "a drill", "--json"];
     let told = on_the_store(daemon, &args, code).stdout;
