@@ -60,6 +60,8 @@ mod readme;
 #[cfg(test)]
 mod reasons;
 #[cfg(test)]
+mod restoring;
+#[cfg(test)]
 mod runner_commands;
 #[cfg(test)]
 mod runner_files;

@@ -37,7 +37,7 @@ fn used() -> Daemon {
 
 /// Why a broker does not start, which ends with this code. It was never ready.
 #[track_caller]
-fn not_started(command: &mut Command, code: i32) -> String {
+pub(crate) fn not_started(command: &mut Command, code: i32) -> String {
     let output = finished(command, code);
     let log = String::from_utf8(output.stderr).expect("text");
     let lines = log

@@ -42,6 +42,6 @@ coverage! {
     // Tools.
     offers_held, offers_refused, tools_pinned, tools_accepted, tools_listed, tools_changed,
     // The operator, and the broker's life.
-    reloads, reloads_refused, grants_added, grants_revoked, drains, crashes,
+    reloads, reloads_refused, grants_added, grants_revoked, drains, crashes, copies_put_back,
     crashes_losing_records, crashes_in_a_dispatch, answers_repeated_after_a_crash,
 }

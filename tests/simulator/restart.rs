@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use engine::{Effects, Engine, Part, Record};
+use engine::{Effects, Engine, Part, PutBack, Record};
 use policy::Config;
 use proto::Timestamp;
 
@@ -14,20 +14,21 @@ pub(crate) fn restored(
     config: &Arc<Config>,
     now: Timestamp,
     records: &[Record],
+    put_back: Option<&PutBack>,
     effects: &mut Effects,
 ) -> Engine {
     let records = read_back(records);
     let (parts, rest) = condensed(config, now, &records);
     if now.millis().is_multiple_of(BOTH_WAYS) {
-        let one = settled(config, now, parts.clone(), rest.clone());
-        let other = settled(config, now, Vec::new(), records);
+        let one = settled(config, now, parts.clone(), rest.clone(), put_back);
+        let other = settled(config, now, Vec::new(), records, put_back);
         assert!(
             one == other,
             "a snapshot and the records after it are not the state that all records are:\n{}",
             difference(&one, &other)
         );
     }
-    restore(config, now, parts, rest, effects)
+    restore(config, now, parts, rest, put_back, effects)
 }
 
 fn restore(
@@ -35,18 +36,32 @@ fn restore(
     now: Timestamp,
     parts: Vec<Part>,
     records: Vec<Record>,
+    put_back: Option<&PutBack>,
     effects: &mut Effects,
 ) -> Engine {
-    match Engine::restore(config.clone(), now, parts, records, effects) {
+    match Engine::restore(
+        config.clone(),
+        now,
+        parts,
+        records,
+        put_back.cloned(),
+        effects,
+    ) {
         Ok(engine) => engine,
         Err(why) => panic!("a configuration that was taken does not fit after a restart: {why}"),
     }
 }
 
 /// All of an engine, and what it said, once what has lapsed is over.
-fn settled(config: &Arc<Config>, now: Timestamp, parts: Vec<Part>, records: Vec<Record>) -> String {
+fn settled(
+    config: &Arc<Config>,
+    now: Timestamp,
+    parts: Vec<Part>,
+    records: Vec<Record>,
+    put_back: Option<&PutBack>,
+) -> String {
     let mut effects = Effects::new();
-    let mut engine = restore(config, now, parts, records, &mut effects);
+    let mut engine = restore(config, now, parts, records, put_back, &mut effects);
     engine.handle_timeout(now, &mut effects);
     format!("{effects:?} {engine:?}")
 }

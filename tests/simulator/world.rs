@@ -23,6 +23,9 @@ use crate::store::Store;
 /// 2030-01-01T00:00:00Z.
 const BEGIN: u64 = 1_893_456_000_000;
 
+/// Of so many crashes, the time picks one after which a copy is put back.
+const PUT_BACK: u64 = 20;
+
 /// Everything of one run.
 pub(crate) struct World {
     pub(crate) rng: Rng,
@@ -38,6 +41,8 @@ pub(crate) struct World {
     pub(crate) next_conn: u64,
     next_ticket: u64,
     reloads: Vec<RequestId>,
+    /// The record of a copy that was put back; while it is not durable, the marker is still there.
+    put_back: Option<engine::RecordId>,
     drained: bool,
     pub(crate) calm: bool,
     /// A running hash of every effect, where somebody wants to compare.
@@ -64,6 +69,7 @@ impl World {
             next_conn: 1,
             next_ticket: 1,
             reloads: Vec::new(),
+            put_back: None,
             drained: false,
             calm: false,
             digest: digest.then_some(0),
@@ -289,6 +295,18 @@ impl World {
             )
         });
         self.model.crashed(&self.store);
+        let marked = self
+            .put_back
+            .take()
+            .is_some_and(|id| !self.store.is_durable(id));
+        let put_back = (marked || self.now.is_multiple_of(PUT_BACK)).then(|| engine::PutBack {
+            uid: 0,
+            reason: "a drill".to_owned(),
+        });
+        if put_back.is_some() {
+            history::note(|| "what is left of it is put back as a copy".to_owned());
+            self.model.put_back();
+        }
         self.shell.links.clear();
         self.peers.clear();
         self.reloads.clear();
@@ -298,18 +316,36 @@ impl World {
         let config = self.plan.variants[self.variant].clone();
         self.model.now = time(self.now);
         let mut effects = Effects::new();
-        self.engine = restored(&config, time(self.now), &records, &mut effects);
+        self.engine = restored(
+            &config,
+            time(self.now),
+            &records,
+            put_back.as_ref(),
+            &mut effects,
+        );
         if self.digest.is_some() {
-            self.restores_alike(&config, &effects);
+            self.restores_alike(&config, put_back.as_ref(), &effects);
         }
+        self.put_back = effects.iter().find_map(|effect| match effect {
+            Effect::Record {
+                id,
+                record: engine::Record::Restored { .. },
+            } => Some(*id),
+            _ => None,
+        });
         self.apply(effects);
     }
 
     /// Invariant 9: the same records give the same engine.
-    fn restores_alike(&self, config: &Arc<Config>, effects: &Effects) {
+    fn restores_alike(
+        &self,
+        config: &Arc<Config>,
+        put_back: Option<&engine::PutBack>,
+        effects: &Effects,
+    ) {
         let mut again = Effects::new();
         let records = self.store.durable_records();
-        let engine = restored(config, time(self.now), records, &mut again);
+        let engine = restored(config, time(self.now), records, put_back, &mut again);
         assert_eq!(
             *effects, again,
             "invariant 9: a restore has other effects the second time"

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use store::Head;
 
 use crate::exit::Exit;
 
@@ -18,6 +19,7 @@ Exit status:
   0   done
   64  the command line is wrong
   70  a fault of the broker's own
+  74  the store cannot be read, written or trusted
   77  the system does not permit what the configuration says
   78  the configuration is wrong, or others can write it
 
@@ -53,6 +55,10 @@ pub struct Cli {
     /// Print the embedded default configuration for this user, to start from
     #[arg(long, conflicts_with = "config")]
     pub print_default_config: bool,
+
+    /// A head that was kept elsewhere: start only if the record still has it; `record_head` in the log tells one
+    #[arg(long, value_name = "COUNT:HASH")]
+    pub require_head: Option<Head>,
 
     /// The least that is logged
     #[arg(long, value_name = "LEVEL", default_value = "info")]
@@ -124,6 +130,7 @@ mod tests {
             &["--config"],
             &["--log-level", "loud"],
             &["--check-config", "--print-default-config"],
+            &["--require-head", "7"],
             &["stray"],
         ] {
             assert_eq!(read(bad).err(), Some(Exit::Usage), "{bad:?}");

@@ -9,6 +9,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::geteuid;
 use policy::Settings;
+use store::beside::LOCK;
 
 use crate::exit::Fault;
 use crate::safety::{self, Unsafe};
@@ -18,8 +19,6 @@ pub const UMASK: u32 = 0o077;
 
 const RUNTIME_MODE: u32 = 0o755;
 const STATE_MODE: u32 = 0o700;
-/// In each folder, the file that says that a broker runs on it.
-const LOCK: &str = ".lock";
 
 /// Another umask for as long as this lives; [`UMASK`] afterwards. It is the whole process's: nothing
 /// else may make files meanwhile outside the state folder, which nobody else can enter.

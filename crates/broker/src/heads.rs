@@ -42,24 +42,25 @@ impl Heads {
         (self.head.count > self.told).then_some(self.next)
     }
 
-    /// Tells it, if it is due.
-    pub fn turn(&mut self, now: Instant) {
-        if self.due().is_some_and(|due| due <= now) {
-            self.next = now + TELL_EVERY;
-            self.last();
-        }
+    /// Tells it, if it is due, and gives what was told.
+    pub fn turn(&mut self, now: Instant) -> Option<&Head> {
+        self.due().filter(|due| *due <= now)?;
+        self.next = now + TELL_EVERY;
+        self.last()
     }
 
-    /// Tells it, if it has grown: nothing comes after it.
-    pub fn last(&mut self) {
-        if self.head.count > self.told {
-            self.told = self.head.count;
-            tracing::info!(
-                event = "record_head",
-                records = self.told,
-                head = self.head.hash.as_str()
-            );
+    /// Tells it, if it has grown, and gives what was told: nothing comes after it.
+    pub fn last(&mut self) -> Option<&Head> {
+        if self.head.count <= self.told {
+            return None;
         }
+        self.told = self.head.count;
+        tracing::info!(
+            event = "record_head",
+            records = self.told,
+            head = self.head.hash.as_str()
+        );
+        Some(&self.head)
     }
 }
 
@@ -73,9 +74,9 @@ mod tests {
         assert!(heads.due().is_none());
         heads.grown(Head::empty().and("1"));
         let due = heads.due().expect("it has grown");
-        heads.turn(due - TELL_EVERY / 2);
+        assert_eq!(heads.turn(due - TELL_EVERY / 2), None);
         assert_eq!(heads.due(), Some(due));
-        heads.turn(due);
+        assert_eq!(heads.turn(due), Some(&Head::empty().and("1")));
         assert!(heads.due().is_none());
         heads.grown(Head::empty().and("1").and("2"));
         assert_eq!(heads.due(), Some(due + TELL_EVERY));

@@ -15,6 +15,7 @@ use proto::RoleName;
 use tokio::net::UnixListener;
 
 pub mod alarm;
+pub mod beside;
 pub mod cli;
 pub mod clock;
 pub mod configuration;
@@ -43,6 +44,7 @@ pub mod sockets;
 pub mod users;
 pub mod writing;
 
+use beside::Beside;
 use cli::Cli;
 use configuration::{Loaded, Origin};
 use decoding::DECODE_THREADS;
@@ -133,12 +135,12 @@ fn start(cli: &Cli, handed_over: HandedOver) -> Result<Exit, Fault> {
     let folders = Folders::claim(&loaded.config.settings)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // One more, so that a reload never waits for the decoding.
-        .max_blocking_threads(DECODE_THREADS + 1)
+        // So that neither a reload nor the head's file ever waits for the decoding.
+        .max_blocking_threads(DECODE_THREADS + 2)
         .build()
         .map_err(|error| Fault::Internal(format!("cannot start the reactor: {error}")))?;
     let tasks = tokio::task::LocalSet::new();
-    let exit = tasks.block_on(&runtime, listen(loaded, &folders, handed_over));
+    let exit = tasks.block_on(&runtime, listen(cli, loaded, &folders, handed_over));
     drop(tasks);
     // What is still being decoded has nobody left to answer to.
     runtime.shutdown_background();
@@ -146,6 +148,7 @@ fn start(cli: &Cli, handed_over: HandedOver) -> Result<Exit, Fault> {
 }
 
 async fn listen(
+    cli: &Cli,
     loaded: Loaded,
     folders: &Folders,
     handed_over: Option<BTreeMap<RoleName, Handed>>,
@@ -160,8 +163,9 @@ async fn listen(
         Some(sockets) => (Supply::HandedOver, sockets),
         None => (Supply::Bound(folders.runtime.clone()), BTreeMap::new()),
     };
+    let beside = Beside::read(&folders.state, cli.require_head.clone())?;
     let store = Store::open(&folders.state).map_err(|error| Fault::of_store(&error))?;
-    let mut reactor = Reactor::new(loaded, supply, inbox, store)?;
+    let mut reactor = Reactor::new(loaded, supply, inbox, store, beside)?;
     for (name, role) in &config.roles {
         let (listener, file) = match handed_over.remove(name) {
             Some(handed) => take_over(role, handed)?,

@@ -15,6 +15,7 @@ use proto::Timestamp;
 use tokio::time::Instant;
 
 use crate::alarm::Alarm;
+use crate::beside::{Beside, Keeper};
 use crate::clock::Clock;
 use crate::configuration::Loaded;
 use crate::connection::Conn;
@@ -57,6 +58,7 @@ pub struct Reactor {
     engine: Engine,
     durable: Durable,
     heads: Heads,
+    keeper: Keeper,
     clock: Clock,
     /// The turn's time.
     now: Timestamp,
@@ -86,15 +88,17 @@ pub struct Reactor {
 }
 
 impl Reactor {
-    /// A reactor without sockets yet, in the state that `store` holds. `supply` is where new ones come from.
+    /// A reactor without sockets yet, in the state that `store` holds, if it is the one that ran last. `supply` is where
+    /// new ones come from.
     ///
     /// # Errors
-    /// The store cannot be trusted or written, what it holds does not fit the configuration, or there are no random numbers.
+    /// The store cannot be trusted or written, is not the one that ran last, what it holds does not fit the configuration, or there are no random numbers.
     pub fn new(
         loaded: Loaded,
         supply: Supply,
         inbox: Rc<Inbox>,
         mut store: Store,
+        beside: Beside,
     ) -> Result<Self, Fault> {
         let nonces = Nonces::open()
             .map_err(|error| Fault::Internal(format!("cannot read /dev/urandom: {error}")))?;
@@ -103,11 +107,16 @@ impl Reactor {
         let mut effects = Effects::new();
         let engine = store
             .replay(|parts, records| {
-                Engine::restore(loaded.config.clone(), now, parts, records, &mut effects)
+                let (config, put_back) = (loaded.config.clone(), beside.put_back().cloned());
+                Engine::restore(config, now, parts, records, put_back, &mut effects)
             })
             .map_err(|error| Fault::of_store(&error))?
             .map_err(Fault::Configuration)?;
+        beside.check(&store)?;
         let heads = Heads::restored(store.head().clone());
+        if let Some(by) = beside.put_back() {
+            tracing::warn!(event = "restored_copy", uid = u64::from(by.uid));
+        }
         let durable = Durable::after(RecordId(store.head().count));
         let pace = Rc::new(Cell::new(Pace::of(&loaded.config.settings)));
         let lobby = Lobby::new(Rc::clone(&inbox), &loaded.config, loaded.admission.clone());
@@ -115,6 +124,7 @@ impl Reactor {
             engine,
             durable,
             heads,
+            keeper: Keeper::start(beside.folder().to_owned()),
             clock,
             now,
             alarm: Alarm::new(),
@@ -147,6 +157,7 @@ impl Reactor {
         reactor.apply();
         let config = reactor.loaded.config.clone();
         let head = reactor.durable.begin(store, config, now, &reactor.inbox)?;
+        beside.begun(&head);
         reactor.stored(head);
         Ok(reactor)
     }
@@ -173,7 +184,9 @@ impl Reactor {
                 return exit;
             }
             if let Phase::Ended(exit) = self.phase {
-                return self.flush_all().await.err().unwrap_or(exit);
+                let exit = self.flush_all().await.err().unwrap_or(exit);
+                self.keeper.end().await;
+                return exit;
             }
             if !self.inbox.is_empty() {
                 tokio::task::yield_now().await;
@@ -249,7 +262,9 @@ impl Reactor {
             tracing::warn!(event = "drain_overdue");
             self.phase = Phase::Ended(Exit::Done);
         }
-        self.heads.turn(Instant::now());
+        if let Some(head) = self.heads.turn(Instant::now()) {
+            self.keeper.keep(head);
+        }
         self.tell();
         Ok(())
     }

@@ -117,8 +117,7 @@ fn each(args: &StoreArgs, mut take: impl FnMut(&Entry) -> bool) -> anyhow::Resul
 /// # Errors
 /// There is none, or this user may not read it.
 pub(crate) fn open(args: &StoreArgs) -> anyhow::Result<Store> {
-    let folder = args.state_dir.clone().unwrap_or_else(usual);
-    let file = folder.join(FILE);
+    let file = folder(args).join(FILE);
     if let Err(error) = std::fs::File::open(&file) {
         let what = format!(
             "{}: {error}; name the daemon's state_dir with --state-dir, as a user who may read it",
@@ -127,6 +126,11 @@ pub(crate) fn open(args: &StoreArgs) -> anyhow::Result<Store> {
         return Err(NotDone(what).into());
     }
     Ok(Store::open_read_only(&file).map_err(|error| NotDone(error.to_string()))?)
+}
+
+/// Where the store that is meant is.
+pub(crate) fn folder(args: &StoreArgs) -> PathBuf {
+    args.state_dir.clone().unwrap_or_else(usual)
 }
 
 /// Where the daemon has it: the machine's, or an ordinary user's own.

@@ -12,7 +12,7 @@ use crate::exit::{self, Exit, NotDone};
 use crate::out;
 
 /// Nobody else reads it: answers and arguments are in it.
-const MODE: u32 = 0o600;
+pub(crate) const MODE: u32 = 0o600;
 
 /// Makes the copy.
 ///
@@ -45,7 +45,11 @@ pub fn run(place: &Place, args: &BackupArgs) -> anyhow::Result<Exit> {
     Ok(exit::DONE)
 }
 
-fn copy(store: &Store, file: &File, path: &Path) -> anyhow::Result<Head> {
+/// Copies a store into an empty file, and checks all of it; its head. The copy is durable.
+///
+/// # Errors
+/// It cannot be copied, or what was copied is not what was written.
+pub(crate) fn copy(store: &Store, file: &File, path: &Path) -> anyhow::Result<Head> {
     let failed = |error: &dyn std::fmt::Display| NotDone(error.to_string());
     let name = path
         .to_str()

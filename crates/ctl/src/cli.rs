@@ -16,7 +16,9 @@ mod past;
 mod units;
 mod why;
 
-pub use audit::{AuditArgs, AuditCommand, BackupArgs, DecisionArg, StoreArgs, VerifyArgs};
+pub use audit::{
+    AuditArgs, AuditCommand, BackupArgs, DecisionArg, RestoreArgs, StoreArgs, VerifyArgs,
+};
 pub use check::CheckArgs;
 pub use help::{command, examples};
 pub use init::InitArgs;
@@ -145,6 +147,8 @@ pub enum Command {
     Replay(ReplayArgs),
     /// Copy the state into a file, also while the daemon runs
     Backup(BackupArgs),
+    /// Put a copy of the state back, while no daemon runs: no label is lower by it
+    Restore(RestoreArgs),
     /// Check a configuration: faults, a reviewer's warnings, and the ways by which data could leak unasked
     Check(CheckArgs),
     /// Show in one screen what the broker does, with real processes in a temporary folder

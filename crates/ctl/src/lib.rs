@@ -26,6 +26,7 @@ pub mod progress;
 pub mod recall;
 pub mod render;
 pub mod replay;
+pub mod restore;
 pub mod seen;
 pub mod steer;
 pub mod tail;
@@ -77,6 +78,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Audit(args) => audit::run(&place, &args).await,
         Command::Replay(args) => replay::run(&place, &args),
         Command::Backup(args) => backup::run(&place, &args),
+        Command::Restore(args) => restore::run(&place, &args),
         Command::Check(args) => check::run(&place, &args),
         Command::Demo => demo::run(&place).await,
     }

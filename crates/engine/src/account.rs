@@ -16,6 +16,8 @@ pub(crate) struct Account {
     pub(crate) usage: Usage,
     /// The join of all that the role's sessions have seen; falls only by an operator.
     pub(crate) label: Label,
+    /// Where its sessions begin: above the bottom only once a copy was put back; falls with `label`.
+    pub(crate) opening: Label,
     /// The last record that `label` depends on.
     pub(crate) changed: Option<RecordId>,
     /// The calls that raised `label`, oldest first.

@@ -137,7 +137,12 @@ impl Engine {
         }
         if self.is_evicted(key) {
             let code = FailureCode::UnknownOutcome;
-            let text = "its answer is no longer kept; a new call needs a higher number";
+            let text = match self.is_restored(&key.session) {
+                true => {
+                    "the state is an older copy: what ran in this session is not known; use another"
+                }
+                false => "its answer is no longer kept; a new call needs a higher number",
+            };
             return self.refuse(&asked, code.response(text));
         }
         if let Judged::Deny(deny) =

@@ -343,6 +343,7 @@ impl Engine {
         } else {
             let account = self.account(role);
             account.label = label;
+            account.opening = account.opening.meet(label);
             account.changed = record;
         }
         self.recheck.insert(role.clone());

@@ -42,6 +42,16 @@ pub struct By {
     pub uid: u32,
 }
 
+/// Who put a copy of the state in its place, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PutBack {
+    /// The uid.
+    pub uid: u32,
+    /// Why.
+    pub reason: String,
+}
+
 /// What a decision was made of, beside the call's name and the rules of its time: enough to judge it
 /// again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -401,6 +411,18 @@ pub enum Record {
         /// How many there were.
         count: u64,
     },
+    /// What the records before this one tell is a copy that was put back: whatever came after it is not
+    /// known. Every session counts as having seen all, is closed and takes no call id again.
+    Restored {
+        /// When.
+        at: Timestamp,
+        /// Who did it.
+        uid: u32,
+        /// Why.
+        reason: String,
+        /// The roles whose sessions, those to come too, count as having seen all.
+        roles: Vec<RoleName>,
+    },
     /// A drain began.
     Draining {
         /// When.
@@ -434,6 +456,7 @@ impl Record {
             | Record::Configured { at, .. }
             | Record::Snapshot { at, .. }
             | Record::Refused { at, .. }
+            | Record::Restored { at, .. }
             | Record::Draining { at, .. } => *at,
         }
     }

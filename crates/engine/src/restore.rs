@@ -12,15 +12,16 @@ use proto::{
 use crate::effect::Effects as Effected;
 use crate::engine::{Engine, seed};
 use crate::limits::SETTLED_LISTED;
-use crate::record::{CallKey, Record, RecordId, SessionKey};
+use crate::record::{CallKey, PutBack, Record, RecordId, SessionKey};
 use crate::snapshot::Part;
 use crate::state::{Approval, Call, Cover, Question, SettledApproval, Standing, State, Vote};
 use crate::timers::Timer;
 
 impl Engine {
     /// An engine as the durable records left it: the snapshot's parts, and the records after it, or all
-    /// of them, in order. The next record's number follows theirs. Effects are those of what lapsed or
-    /// was interrupted meanwhile.
+    /// of them, in order. The next record's number follows theirs. `put_back`: they are a copy, and what
+    /// came after it is not known. Effects are those of that, and of what lapsed or was interrupted
+    /// meanwhile.
     ///
     /// # Errors
     /// In words: a grant of run time does not fit the configuration. Without it a deny would be
@@ -30,6 +31,7 @@ impl Engine {
         now: Timestamp,
         parts: impl IntoIterator<Item = Part>,
         records: impl IntoIterator<Item = Record>,
+        put_back: Option<PutBack>,
         effects: &mut Effected,
     ) -> Result<Self, String> {
         let mut engine = Self::replayed(config, parts, records);
@@ -37,6 +39,9 @@ impl Engine {
         engine.nonce = seed(now);
         engine.at(now);
         engine.enter(now, effects);
+        if let Some(put_back) = put_back {
+            engine.put_back(put_back);
+        }
         let resumed = engine.resume();
         if resumed.is_ok() {
             engine.settle_work();
@@ -65,7 +70,7 @@ impl Engine {
         engine
     }
 
-    fn replay(&mut self, record: Record) {
+    pub(crate) fn replay(&mut self, record: Record) {
         let id = Some(RecordId(self.last_record));
         match record {
             Record::Opened { at, session, owner } => {
@@ -213,6 +218,10 @@ impl Engine {
             } => {
                 self.at(at);
                 self.apply_lowered(&role, &session, label, None);
+            }
+            Record::Restored { at, roles, .. } => {
+                self.at(at);
+                self.apply_restored(&roles);
             }
             Record::Granted {
                 at, grant, toml, ..

@@ -49,9 +49,19 @@ impl Engine {
     /// What a session counts as having seen: its own label, joined with that of the session that
     /// it went into.
     pub(crate) fn effective(&self, key: &SessionKey) -> Label {
-        let own = |key: &SessionKey| self.sessions.get(key).map_or(Label::BOTTOM, |s| s.label);
+        let own = |key: &SessionKey| {
+            let session = self.sessions.get(key);
+            session.map_or_else(|| self.opening(&key.role), |session| session.label)
+        };
         self.root(key)
             .map_or(own(key), |root| own(key).join(own(&root)))
+    }
+
+    /// Where a role's sessions begin.
+    fn opening(&self, role: &RoleName) -> Label {
+        self.accounts
+            .get(role)
+            .map_or(Label::BOTTOM, |account| account.opening)
     }
 
     /// The label that decides: the session's or the role's.
@@ -177,13 +187,15 @@ impl Engine {
     /// Makes a session, or opens a closed one again.
     pub(crate) fn apply_opened(&mut self, key: &SessionKey, owner: u32) {
         let now = self.now;
+        let opening = self.opening(&key.role);
         let closed = match self.sessions.get_mut(key) {
             Some(session) => {
                 session.last_used = now;
                 std::mem::replace(&mut session.closed, false)
             }
             None => {
-                self.sessions.insert(key.clone(), Session::new(owner, now));
+                self.sessions
+                    .insert(key.clone(), Session::new(owner, opening, now));
                 self.account(&key.role).usage.sessions += 1;
                 false
             }

@@ -39,6 +39,9 @@ pub enum Part {
         role: RoleName,
         /// The join of all that its sessions have seen.
         label: Label,
+        /// Where its sessions begin.
+        #[serde(default, skip_serializing_if = "is_bottom")]
+        opening: Label,
         /// The calls that raised it.
         raises: Vec<Raise>,
     },
@@ -248,6 +251,7 @@ impl Engine {
         parts.extend(self.accounts.iter().map(|(role, account)| Part::Role {
             role: role.clone(),
             label: account.label,
+            opening: account.opening,
             raises: account.raises.clone(),
         }));
         for (key, session) in &self.sessions {
@@ -362,10 +366,12 @@ impl Engine {
             Part::Role {
                 role,
                 label,
+                opening,
                 raises,
             } => {
                 let account = self.account(&role);
                 account.label = label;
+                account.opening = opening;
                 account.raises = raises;
             }
             session @ Part::Session { .. } => self.take_session(session),
@@ -553,6 +559,10 @@ impl Definition {
             label,
         }
     }
+}
+
+fn is_bottom(label: &Label) -> bool {
+    *label == Label::BOTTOM
 }
 
 fn call_key(session: &SessionKey, call: CallId) -> CallKey {

@@ -43,10 +43,10 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn new(owner: u32, now: Timestamp) -> Self {
+    pub(crate) fn new(owner: u32, label: Label, now: Timestamp) -> Self {
         Self {
             owner,
-            label: Label::BOTTOM,
+            label,
             changed: None,
             went_into: None,
             closed: false,

@@ -96,6 +96,15 @@ impl Label {
         }
     }
 
+    /// The greatest label that is at most both.
+    #[must_use]
+    pub fn meet(self, other: Label) -> Label {
+        Label {
+            class: self.class.min(other.class),
+            untrusted: self.untrusted && other.untrusted,
+        }
+    }
+
     /// Whether this label is at most `other`.
     pub fn is_within(self, other: Label) -> bool {
         self.join(other) == other

@@ -36,7 +36,7 @@ pub enum StoreError {
     },
     /// What it holds is not what was written.
     #[error(
-        "{} is damaged or was changed at record {record}: {what}; put a backup back, or move the store's files away, \
+        "{} is damaged or was changed at record {record}: {what}; put a backup back (rolebroker restore), or move the store's files and rolebroker.head away, \
          and every session begins anew at public and trusted",
         path.display()
     )]
@@ -79,7 +79,7 @@ fn next(error: &Error) -> &'static str {
             "another program holds it, fuser says which: end that one"
         }
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => {
-            "put a backup back, or move the store's files away, and every session begins anew at public and trusted"
+            "put a backup back (rolebroker restore), or move the store's files and rolebroker.head away, and every session begins anew at public and trusted"
         }
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             "see that it is a file of the broker's user, and that its folder has room"

@@ -3,10 +3,12 @@
 //!
 //! Nothing here decides. A record is taken as it comes, and given back as it was or not at all.
 
+pub mod beside;
 mod chain;
 mod disk;
 mod error;
 mod follow;
+mod heads;
 mod reading;
 mod retention;
 mod row;
@@ -18,6 +20,7 @@ mod writer;
 
 pub use chain::Head;
 pub use error::StoreError;
+pub use heads::HeadError;
 pub use reading::Entry;
 pub use retention::Retention;
 pub use row::Keep;

@@ -238,6 +238,7 @@ fn place(record: &mut Record) -> Option<Place<'_>> {
         | Record::Revoked { .. }
         | Record::Pinned { .. }
         | Record::Refused { .. }
+        | Record::Restored { .. }
         | Record::Draining { .. } => None,
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Approval {
     pub(crate) settled: Option<(RecordId, Outcome)>,
     /// The dispatches that spent it.
     pub(crate) spent: Vec<RecordId>,
+    /// A copy was put back: it covers nothing any more.
+    pub(crate) void: bool,
 }
 
 /// An answer that counts.
@@ -156,6 +158,7 @@ impl Model {
             votes: Vec::new(),
             settled: None,
             spent: Vec::new(),
+            void: false,
         };
         for other in self.approvals.values() {
             let same = other.request.digest == request.digest;

@@ -39,6 +39,7 @@ impl Model {
         rerun: bool,
     ) -> Result<(), &'static str> {
         let request = &approval.request;
+        check(!approval.void, "it was of a copy that was put back")?;
         check(approval.key == *key, "it is another call's")?;
         check(approval.runner == tool.runner, "it is for another runner")?;
         check(request.arguments == arguments, "it is for other arguments")?;

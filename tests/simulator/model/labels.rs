@@ -25,6 +25,8 @@ pub(crate) enum Op {
         session: Option<SessionKey>,
         label: Label,
     },
+    /// A copy was put back: whoever is known has seen all, and so have those to come.
+    PutBack { roles: Vec<RoleName> },
 }
 
 /// What must have happened for an operation to survive a crash.
@@ -48,6 +50,9 @@ struct Bound {
     /// Where closed ones went. The lower bound knows the last place only, the upper bound all.
     went: BTreeMap<SessionKey, BTreeSet<SessionKey>>,
     role: BTreeMap<RoleName, Label>,
+    /// Where a role's sessions begin. When one began is not known: an operator's word on the role lowers the
+    /// lower bound only.
+    opening: BTreeMap<RoleName, Label>,
 }
 
 /// Both bounds.
@@ -117,6 +122,15 @@ impl Labels {
         };
         self.low.push(op.clone(), Proof::Recorded(id));
         self.high.push(op, Proof::Recorded(id));
+    }
+
+    /// A copy was put back, and its record will be durable before anything is told.
+    pub(crate) fn put_back<'a>(&mut self, roles: impl Iterator<Item = &'a RoleName>) {
+        let op = Op::PutBack {
+            roles: roles.cloned().collect(),
+        };
+        self.low.push(op.clone(), Proof::Anyway);
+        self.high.push(op, Proof::Anyway);
     }
 
     /// The session that goes on where this one was closed.
@@ -207,13 +221,28 @@ impl Bound {
                 label,
             } => {
                 self.role.insert(role.clone(), *label);
+                if let Some(opening) = self.opening.get_mut(role).filter(|_| !self.whole) {
+                    *opening = opening.meet(*label);
+                }
+            }
+            Op::PutBack { roles } => {
+                for role in roles {
+                    self.role.insert(role.clone(), Label::TOP);
+                    self.opening.insert(role.clone(), Label::TOP);
+                }
+                // One that saw nothing may not be known to the copy: then it begins where all do.
+                self.own.retain(|_, label| *label != Label::BOTTOM);
+                for label in self.own.values_mut() {
+                    *label = Label::TOP;
+                }
             }
         }
         self.ops.push((op, proof));
     }
 
     fn raise(&mut self, session: &SessionKey, label: Label) {
-        let own = self.own.entry(session.clone()).or_default();
+        let opening = self.opening(session);
+        let own = self.own.entry(session.clone()).or_insert(opening);
         *own = own.join(label);
         let role = self.role.entry(session.role.clone()).or_default();
         *role = role.join(if self.whole { *own } else { label });
@@ -222,7 +251,8 @@ impl Bound {
     /// What a name saw stays with it; where others had gone into it before it went elsewhere, the
     /// lower bound does not follow them.
     fn close(&mut self, from: &SessionKey, into: &SessionKey, label: Label) {
-        let own = self.own.entry(from.clone()).or_default();
+        let opening = self.opening(from);
+        let own = self.own.entry(from.clone()).or_insert(opening);
         *own = own.join(label);
         if !self.whole {
             if self.heirs(into).contains(from) {
@@ -234,6 +264,11 @@ impl Bound {
         }
         let places = self.went.entry(from.clone()).or_default();
         places.insert(into.clone());
+    }
+
+    fn opening(&self, session: &SessionKey) -> Label {
+        let opening = self.opening.get(&session.role).copied();
+        opening.unwrap_or_default()
     }
 
     fn heirs(&self, session: &SessionKey) -> Vec<SessionKey> {
@@ -258,7 +293,10 @@ impl Bound {
         if scope == LabelScope::Role {
             return self.role.get(&session.role).copied().unwrap_or_default();
         }
-        let own = |key: &SessionKey| self.own.get(key).copied().unwrap_or_default();
+        let own = |key: &SessionKey| {
+            let own = self.own.get(key).copied();
+            own.unwrap_or_else(|| self.opening(key))
+        };
         let heirs = self.heirs(session);
         let counted = if self.whole {
             heirs.len()

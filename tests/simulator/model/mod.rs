@@ -62,6 +62,8 @@ pub(crate) struct Model {
     pub(crate) stored: u64,
     /// Requests that were told that they are over a role's rate, and that no record counts yet.
     pub(crate) over_rate: BTreeMap<RoleName, u64>,
+    /// A copy was put back once.
+    pub(crate) put_back: bool,
     pub(crate) coverage: Coverage,
 }
 
@@ -98,6 +100,7 @@ impl Model {
             draining: false,
             stored: 0,
             over_rate: BTreeMap::new(),
+            put_back: false,
             coverage: Coverage::default(),
         }
     }
@@ -271,6 +274,21 @@ impl Model {
             call.crash(&waiting, store);
         }
         self.compile();
+    }
+
+    /// What the restart finds is a copy: of every session of it nothing is known any more.
+    pub(crate) fn put_back(&mut self) {
+        self.coverage.copies_put_back += 1;
+        self.put_back = true;
+        self.labels.put_back(self.config.roles.keys());
+        for session in self.sessions.values_mut() {
+            session.closes += 1;
+            session.forgotten = u64::MAX;
+        }
+        self.standings.clear();
+        for approval in self.approvals.values_mut() {
+            approval.void = true;
+        }
     }
 
     /// A configuration holds from now on.

@@ -20,7 +20,8 @@ impl Model {
                 (
                     "closed_sessions",
                     usage.closed_sessions,
-                    quota.closed_sessions,
+                    // A copy that is put back closes those that were open, too.
+                    quota.closed_sessions + if self.put_back { quota.sessions } else { 0 },
                 ),
                 ("approvals", usage.approvals, quota.approvals),
                 (

@@ -138,6 +138,7 @@ impl Model {
             Record::Denied { .. }
             | Record::Answered { .. }
             | Record::Configured { .. }
+            | Record::Restored { .. }
             | Record::Snapshot { .. } => {}
         }
     }

@@ -129,7 +129,9 @@ impl Reactor {
         for conn in self.conns.values() {
             conn.cut();
         }
-        self.heads.last();
+        if let Some(head) = self.heads.last() {
+            self.keeper.keep(head);
+        }
         self.durable.end();
         Ok(())
     }

@@ -73,10 +73,8 @@ pub struct VerifyArgs {
 
 /// `backup`.
 ///
-/// One file, readable by its owner alone, as the store is at this moment; the daemon goes on meanwhile. To put it
-/// back: stop the daemon, remove rolebroker.db and what is named after it in the state_dir, put the copy there as
-/// rolebroker.db with the daemon's user as its owner, start. Labels are then what they were at the copy: close the
-/// sessions that have seen more since.
+/// One file, readable by its owner alone, as the store is at this moment; the daemon goes on meanwhile. `rolebroker
+/// restore` puts it back.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
     /// Where the store is.
@@ -84,6 +82,24 @@ pub struct BackupArgs {
     pub store: StoreArgs,
     /// The file to make; it must not exist
     pub file: PathBuf,
+}
+
+/// `restore`.
+///
+/// Checks the copy whole, puts it in the store's place, and keeps what was there under other names, which it tells. The
+/// daemon must be stopped. Nobody knows what was seen and done after the copy was made, so the next start takes the
+/// worst: every session of it is closed and at secret and untrusted, none of its calls runs again, its approvals end, and
+/// new sessions begin at secret and untrusted until an operator lowers the role's `*`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// Where the store is.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// The copy, from `rolebroker backup`; or the store's own rolebroker.db, to go on with what is left of it
+    pub file: PathBuf,
+    /// Why; it is recorded
+    #[arg(long)]
+    pub reason: String,
 }
 
 /// What was decided.

@@ -135,6 +135,12 @@ const EXAMPLES: &[(&str, &str)] = &[
   rolebroker backup /var/backups/rolebroker.db",
     ),
     (
+        "restore",
+        "
+  rolebroker restore /var/backups/rolebroker.db --reason 'the disk broke'
+  rolebroker restore /var/lib/rolebroker/rolebroker.db --reason 'its end was lost' --state-dir /var/lib/rolebroker",
+    ),
+    (
         "explain",
         "
   rolebroker explain bot mm-42 7

@@ -102,6 +102,7 @@ impl RulesSoFar {
             | Record::Lowered { .. }
             | Record::Pinned { .. }
             | Record::Refused { .. }
+            | Record::Restored { .. }
             | Record::Draining { .. } => return,
         }
         self.now = None;

@@ -11,7 +11,7 @@ use crate::printable;
 /// What a line shows last, where a record has it.
 const TOLD: &[&str] = &[
     "grant", "reason", "approval", "answer", "scope", "outcome", "label", "from", "into", "close",
-    "owner", "ruleset", "count", "since", "by",
+    "owner", "ruleset", "count", "since", "roles", "uid", "by",
 ];
 
 /// The role, the session and the call that a record is about.

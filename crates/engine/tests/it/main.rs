@@ -5,6 +5,7 @@
 mod approvals;
 mod bounds;
 mod calls;
+mod copies;
 mod insight;
 mod rate;
 mod restarts;

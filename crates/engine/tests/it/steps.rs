@@ -26,7 +26,7 @@ pub(crate) fn reload(w: &mut World, text: &str) {
 pub(crate) fn restore(w: &World, text: &str) -> Result<(Engine, Effects), String> {
     let mut effects = Effects::new();
     let now = Timestamp::from_millis(w.now).unwrap();
-    let engine = Engine::restore(config(text), now, [], w.records.clone(), &mut effects)?;
+    let engine = Engine::restore(config(text), now, [], w.records.clone(), None, &mut effects)?;
     Ok((engine, effects))
 }
 

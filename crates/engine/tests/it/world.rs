@@ -270,12 +270,23 @@ impl World {
 
     /// Ends the engine, and starts another from the first `kept` records.
     pub(crate) fn restart(&mut self, kept: usize) {
+        self.begin_again(kept, None);
+    }
+
+    /// The first `kept` records are a copy that somebody put back.
+    pub(crate) fn restore_copy(&mut self, kept: usize) {
+        let reason = "the disk broke".to_owned();
+        self.begin_again(kept, Some(engine::PutBack { uid: 7, reason }));
+    }
+
+    fn begin_again(&mut self, kept: usize, put_back: Option<engine::PutBack>) {
         self.records.truncate(kept);
         let config = self.engine.config().clone();
         let mut effects = Effects::new();
         self.inbox.clear();
         self.pending_bytes.clear();
-        self.engine = Engine::restore(config, self.time(), [], self.records.clone(), &mut effects)
+        let (now, records) = (self.time(), self.records.clone());
+        self.engine = Engine::restore(config, now, [], records, put_back, &mut effects)
             .unwrap_or_else(|e| panic!("{e}"));
         self.take(effects);
     }

@@ -346,6 +346,12 @@ pub(crate) fn each() -> Vec<Record> {
             since: at(19),
             count: u64::MAX,
         },
+        Record::Restored {
+            at: at(20),
+            uid: u32::MAX,
+            reason: reason(),
+            roles: vec![role()],
+        },
         Record::Draining {
             at: at(21),
             by: Some(by()),
