@@ -181,8 +181,19 @@ impl<T: FnMut(Told)> Writing<T> {
         Ok(goes_on)
     }
 
+    /// Whether there is a step to make at once.
     fn makes_room(&self) -> bool {
-        matches!(self.snapshot, Making::Parts(_)) || self.store.has_leftovers()
+        self.store.has_leftovers()
+            || match &self.snapshot {
+                Making::Parts(_) => true,
+                Making::Record(of) => self.store.counts(*of),
+                Making::Nothing(from) => self.is_due(*from),
+                Making::Thread => false,
+            }
+    }
+
+    fn is_due(&self, from: Instant) -> bool {
+        from <= Instant::now() && self.store.is_snapshot_due(self.retention(), self.now())
     }
 
     /// One small step.
@@ -207,12 +218,13 @@ impl<T: FnMut(Told)> Writing<T> {
                 Making::Record(of) if self.store.counts(*of) => {
                     self.snapshot = Making::Nothing(Instant::now());
                 }
-                Making::Nothing(from)
-                    if *from <= Instant::now() && self.store.is_snapshot_due(retention, now) =>
-                {
-                    self.make_snapshot();
+                Making::Nothing(from) => {
+                    let from = *from;
+                    if self.is_due(from) {
+                        self.make_snapshot();
+                    }
                 }
-                Making::Nothing(_) | Making::Thread | Making::Record(_) => {}
+                Making::Thread | Making::Record(_) => {}
             }
         }
         Ok(())

@@ -13,4 +13,5 @@ mod retaining;
 mod snapshots;
 mod sweeping;
 mod tampering;
+mod threads;
 mod writing;
