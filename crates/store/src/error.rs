@@ -68,6 +68,24 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Whether the file may be sound, and only could not be had at that moment.
+    pub(crate) fn may_pass(&self) -> bool {
+        let Self::Sql { source, .. } = self else {
+            return false;
+        };
+        matches!(
+            source.sqlite_error_code(),
+            Some(
+                ErrorCode::CannotOpen
+                    | ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::OutOfMemory
+            )
+        )
+    }
+}
+
 /// What whoever reads it can do.
 fn next(error: &Error) -> &'static str {
     match error.sqlite_error_code() {

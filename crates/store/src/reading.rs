@@ -40,7 +40,7 @@ pub(crate) enum From {
     Snapshot,
     /// With the first record that is kept.
     Beginning,
-    /// After the last one that was read or written.
+    /// After the last one that was read or written; with the first that is kept where none was.
     Here,
 }
 
@@ -123,9 +123,14 @@ impl Store {
     ) -> Result<(T, Place), Fault> {
         // All of it as of one moment: a broker may write and forget meanwhile.
         let _moment = self.sql.unchecked_transaction()?;
-        let segments = Segment::all(&self.sql)?;
+        let first_row = |error| Fault::Row(1, error);
+        let segments = Segment::all(&self.sql).map_err(first_row)?;
         let first = Segment::first(&segments);
-        let counted = self.counted()?;
+        let from = match from {
+            From::Here if self.at.segments.is_empty() => From::Beginning,
+            other => other,
+        };
+        let counted = self.counted().map_err(first_row)?;
         let begin = counted.as_ref().filter(|_| from == From::Snapshot);
         let start = match (from, begin) {
             (From::Here, _) => self.at.head.clone(),
@@ -138,7 +143,10 @@ impl Store {
             let what = format!("it and those up to record {} were given up", first.count);
             return Err(Fault::Damaged(start.count + 1, what));
         }
-        let forgotten = self.forgotten()?;
+        for segment in segments.iter().skip(1) {
+            self.is_in_chain(&segment.head())?;
+        }
+        let forgotten = self.forgotten().map_err(first_row)?;
         let mut parts = self.sql.prepare(
             "SELECT part.text, content.text FROM part LEFT JOIN content ON content.id = part.record \
              WHERE of = ? ORDER BY n",
@@ -179,7 +187,7 @@ impl Store {
             return Err(Fault::Damaged(parts.at, what));
         }
         if from != From::Here || entries.snapshot.is_some() {
-            fits(&first, counted.as_ref(), entries.snapshot.as_ref())?;
+            fits(&segments, counted.as_ref(), entries.snapshot.as_ref())?;
         }
         let next = entries.head.count + 1;
         if self.is_there("SELECT 1 FROM content WHERE id >= ?", next)? {
@@ -221,7 +229,8 @@ impl Store {
         counted.optional()
     }
 
-    /// Whether the record at which a snapshot was made, or that was read last, is still in the chain.
+    /// Whether the record at which a snapshot was made, before which a segment begins, or that was read last, is still
+    /// in the chain.
     fn is_in_chain(&self, head: &Head) -> Result<(), Fault> {
         let hash: Option<String> = self
             .sql
@@ -234,7 +243,7 @@ impl Store {
         if hash.as_deref() == Some(head.hash.as_str()) {
             return Ok(());
         }
-        let what = "it was another one when it was read last".to_owned();
+        let what = "it is not there as it was".to_owned();
         Err(Fault::Damaged(head.count, what))
     }
 
@@ -255,11 +264,19 @@ impl Store {
 
 /// Whether where the record begins, and the snapshot that counts, are what the chain's last word on them says.
 fn fits(
-    first: &Head,
+    segments: &[Segment],
     counted: Option<&Counted>,
     said: Option<&(u64, Record)>,
 ) -> Result<(), Fault> {
     let wrong = |record, what: &str| Err(Fault::Damaged(record, what.to_owned()));
+    let first = Segment::first(segments);
+    let newest = said.map_or(1, |(id, _)| *id);
+    if segments.last().map(|segment| segment.begins) != Some(newest) {
+        return wrong(
+            newest,
+            "the record does not say any more that a part of it begins here",
+        );
+    }
     match (said, counted) {
         (None, None) if first.count == 0 => Ok(()),
         (None, _) => wrong(

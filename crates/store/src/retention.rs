@@ -67,10 +67,15 @@ impl Segment {
 
     /// The chain before the first record that is kept.
     pub(crate) fn first(segments: &[Self]) -> Head {
-        segments.first().map_or_else(Head::empty, |first| Head {
-            count: first.begins.saturating_sub(1),
-            hash: first.before.clone(),
-        })
+        segments.first().map_or_else(Head::empty, Self::head)
+    }
+
+    /// The chain before its first record.
+    pub(crate) fn head(&self) -> Head {
+        Head {
+            count: self.begins.saturating_sub(1),
+            hash: self.before.clone(),
+        }
     }
 
     /// Where the newest begins.
@@ -96,14 +101,14 @@ impl Retention {
         now: Timestamp,
     ) -> Option<&'a Segment> {
         let newest = segments.last()?;
-        let written = newest.bytes + grown.bytes;
+        let written = newest.bytes.saturating_add(grown.bytes);
         let young = segments
             .iter()
             .rev()
             .find(|segment| now.since(segment.at) >= self.age);
         let small = segments
             .iter()
-            .find(|segment| written - segment.bytes <= self.bytes)
+            .find(|segment| written.saturating_sub(segment.bytes) <= self.bytes)
             .unwrap_or(newest);
         young
             .filter(|young| young.begins > small.begins)

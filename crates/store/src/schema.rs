@@ -26,10 +26,19 @@ const STEPS: [&str; 2] = [
     INSERT INTO forgotten VALUES (0);
     ",
     "
-    -- What a content is: see `row::Kind`. Of layout 1 nobody knows: each is kept for its time.
-    ALTER TABLE content ADD COLUMN kind INTEGER NOT NULL DEFAULT 1;
-    -- Whose it is.
-    ALTER TABLE content ADD COLUMN role TEXT NOT NULL DEFAULT '';
+    -- The short columns come first: who looks at them reads no long text.
+    CREATE TABLE new_content (
+        id    INTEGER PRIMARY KEY,
+        until INTEGER NOT NULL,
+        -- What it is: see `row::Kind`. Of layout 1 nobody knows: each is kept for its time.
+        kind  INTEGER NOT NULL,
+        -- Whose it is.
+        role  TEXT NOT NULL,
+        text  TEXT NOT NULL
+    ) STRICT;
+    INSERT INTO new_content SELECT id, until, 1, '', text FROM content;
+    DROP TABLE content;
+    ALTER TABLE new_content RENAME TO content;
     -- The state as of a record, once another record says so.
     CREATE TABLE snapshot (
         of     INTEGER PRIMARY KEY,

@@ -222,12 +222,13 @@ impl Place {
             at: *at,
             bytes: self.segments.last().map_or(0, |newest| newest.bytes) + self.grown.bytes,
         };
-        let found = sql.execute(
+        let counted = sql.execute(
             "UPDATE snapshot SET record = ? WHERE of = ?",
             params![id, of.0],
         )?;
-        if found != 1 {
-            return Err(rusqlite::Error::StatementChangedRows(found));
+        // A start would look for it in vain.
+        if counted == 0 {
+            return Err(rusqlite::Error::StatementChangedRows(counted));
         }
         sql.execute(
             "INSERT INTO segment (begins, before, at, bytes) VALUES (?, ?, ?, ?)",

@@ -14,6 +14,8 @@ use crate::store::{BUSY, Store};
 
 /// Contents that one look for those to forget goes over.
 const LOOK: u64 = 20_000;
+/// Bytes of contents that are taken away in one go, but for the last of them: each is overwritten.
+const BYTES_AT_ONCE: u64 = 4 << 20;
 /// Rows that are taken away in one go.
 const AT_ONCE: u64 = 2_000;
 /// Pages that are given back to the file system in one go.
@@ -62,9 +64,9 @@ impl Sweep {
 }
 
 impl Store {
-    /// Whether there is something to take away at once.
+    /// Whether there is something to take away at once. Before it was read nobody knows.
     pub fn has_leftovers(&self) -> bool {
-        self.sweep.step != Step::Done
+        self.sweep.step != Step::Done && !self.at.segments.is_empty()
     }
 
     /// Takes some of what a snapshot made room for away.
@@ -72,6 +74,9 @@ impl Store {
     /// # Errors
     /// [`StoreError`]: the store takes no more.
     pub fn sweep(&mut self) -> Result<(), StoreError> {
+        if !self.has_leftovers() {
+            return Ok(());
+        }
         let step = self
             .try_sweep()
             .map_err(|source| self.failed("write", source))?;
@@ -92,7 +97,7 @@ impl Store {
                 self.sql
                     .execute("DELETE FROM snapshot WHERE of IS NOT ?", [snapshot])?;
                 let gone = self.sql.execute(
-                    "DELETE FROM part WHERE (of, n) IN (SELECT of, n FROM part WHERE of IS NOT ? LIMIT ?)",
+                    "DELETE FROM part WHERE (of, n) IN (SELECT of, n FROM part WHERE of < ifnull(?1, 0) OR of > ifnull(?1, -1) LIMIT ?2)",
                     params![snapshot, AT_ONCE],
                 )?;
                 if gone > 0 { Step::Parts } else { Step::Records }
@@ -108,7 +113,7 @@ impl Store {
                     Step::Contents(0)
                 }
             }
-            Step::Contents(from) => match window(&self.sql, from)? {
+            Step::Contents(from) => match window(&self.sql, from, None)? {
                 Some(to) if from < snapshot.unwrap_or(0) => {
                     self.sweep_contents(from, to.min(snapshot.unwrap_or(0)), first)?;
                     Step::Contents(to)
@@ -118,6 +123,9 @@ impl Store {
             Step::Done => Step::Done,
         };
         self.give_back()?;
+        if next == Step::Done {
+            self.empty_wal()?;
+        }
         Ok(next)
     }
 
@@ -153,25 +161,27 @@ impl Store {
         transaction.commit()
     }
 
-    /// Forgets contents whose time is over, among the next few, and gives their space back.
+    /// Forgets contents whose time is over, among the next few, and gives their space back. Whether there were some: then
+    /// there may be more.
     ///
     /// # Errors
     /// [`StoreError`]: the store takes no more.
-    pub fn forget(&mut self, now: Timestamp) -> Result<(), StoreError> {
+    pub fn forget(&mut self, now: Timestamp) -> Result<bool, StoreError> {
         self.try_forget(now)
             .map_err(|source| self.failed("write", source))
     }
 
-    fn try_forget(&mut self, now: Timestamp) -> rusqlite::Result<()> {
+    fn try_forget(&mut self, now: Timestamp) -> rusqlite::Result<bool> {
         let mut from = self.sweep.looked;
-        let mut to = window(&self.sql, from)?;
+        let mut to = window(&self.sql, from, Some(now))?;
         if to.is_none() && from > 0 {
             from = 0;
-            to = window(&self.sql, from)?;
+            to = window(&self.sql, from, Some(now))?;
         }
         self.sweep.looked = to.unwrap_or(0);
         let Some(to) = to else {
-            return self.give_back();
+            self.give_back()?;
+            return Ok(false);
         };
         let transaction = self.sql.transaction()?;
         let gone = transaction.execute(
@@ -189,19 +199,19 @@ impl Store {
         if gone > 0 {
             self.empty_wal()?;
         }
-        Ok(())
+        Ok(gone > 0)
     }
 
-    /// Forgets the oldest arguments of roles that have more than their quota.
+    /// Forgets the oldest arguments of roles that have more than their quota, some at a time. Whether there are more.
     ///
     /// # Errors
     /// [`StoreError`]: the store takes no more.
-    pub fn outgrow(&mut self, quota: impl Fn(&str) -> u64) -> Result<(), StoreError> {
+    pub fn outgrow(&mut self, quota: impl Fn(&str) -> u64) -> Result<bool, StoreError> {
         self.try_outgrow(quota)
             .map_err(|source| self.failed("write", source))
     }
 
-    fn try_outgrow(&mut self, quota: impl Fn(&str) -> u64) -> rusqlite::Result<()> {
+    fn try_outgrow(&mut self, quota: impl Fn(&str) -> u64) -> rusqlite::Result<bool> {
         let over = |arguments: &BTreeMap<String, u64>| {
             arguments.iter().any(|(role, held)| *held > quota(role))
         };
@@ -211,14 +221,14 @@ impl Store {
             .as_ref()
             .is_some_and(|held| !over(held))
         {
-            return Ok(());
+            return Ok(false);
         }
         let mut held = arguments(&self.sql)?;
         if over(&held) {
             let transaction = self.sql.transaction()?;
             for (role, held) in held.iter_mut().filter(|(role, held)| **held > quota(role)) {
                 // So much that it is not looked for again at once.
-                let target = quota(role) / 8 * 7;
+                let target = (quota(role) / 8 * 7).max(held.saturating_sub(BYTES_AT_ONCE));
                 let mut ids = transaction.prepare(
                     "SELECT id, octet_length(text) FROM content WHERE kind = ? AND role = ? ORDER BY id",
                 )?;
@@ -234,8 +244,10 @@ impl Store {
             transaction.commit()?;
             self.empty_wal()?;
         }
+        let more = over(&held);
         self.sweep.arguments = Some(held);
-        self.give_back()
+        self.give_back()?;
+        Ok(more)
     }
 
     /// Gives free pages back to the file system.
@@ -257,13 +269,22 @@ impl Store {
     }
 }
 
-/// The last of the next few contents after one; `None`: there is none.
-fn window(sql: &Connection, from: u64) -> rusqlite::Result<Option<u64>> {
-    sql.query_row(
-        "SELECT max(id) FROM (SELECT id FROM content WHERE id > ? ORDER BY id LIMIT ?)",
-        [from, LOOK],
-        |row| row.get(0),
-    )
+/// The last of the next few contents after one, few enough that those whose time is over by `now`, or all of them, can
+/// be taken away in one go; `None`: there is none.
+fn window(sql: &Connection, from: u64, now: Option<Timestamp>) -> rusqlite::Result<Option<u64>> {
+    let mut next = sql.prepare(
+        "SELECT id, iif(until < ifnull(?, until + 1), octet_length(text), 0) FROM content WHERE id > ? \
+         ORDER BY id LIMIT ?",
+    )?;
+    let mut next = next.query(params![now.map(Timestamp::millis), from, LOOK])?;
+    let (mut last, mut bytes) = (None, 0);
+    while bytes < BYTES_AT_ONCE
+        && let Some(row) = next.next()?
+    {
+        last = Some(row.get(0)?);
+        bytes += row.get::<_, u64>(1)?;
+    }
+    Ok(last)
 }
 
 /// Bytes of arguments of each role.

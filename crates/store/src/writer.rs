@@ -81,6 +81,7 @@ impl Writer {
             now,
             heard: Instant::now(),
             looked: Instant::now(),
+            forgets: false,
             snapshot: Making::Nothing(Instant::now()),
         };
         let thread = std::thread::Builder::new()
@@ -129,6 +130,8 @@ struct Writing<T> {
     now: Timestamp,
     heard: Instant,
     looked: Instant,
+    /// There may be more to forget than was forgotten then.
+    forgets: bool,
     snapshot: Making,
 }
 
@@ -182,18 +185,30 @@ impl<T: FnMut(Told)> Writing<T> {
         Ok(goes_on)
     }
 
+    /// Whether there is a step to make at once.
     fn makes_room(&self) -> bool {
-        matches!(self.snapshot, Making::Parts(_)) || self.store.has_leftovers()
+        self.forgets
+            || self.store.has_leftovers()
+            || match &self.snapshot {
+                Making::Parts(_) => true,
+                Making::Record(of) => self.store.counts(*of),
+                Making::Nothing(from) => self.is_due(*from),
+                Making::Thread => false,
+            }
+    }
+
+    fn is_due(&self, from: Instant) -> bool {
+        from <= Instant::now() && self.store.is_snapshot_due(self.retention(), self.now())
     }
 
     /// One small step.
     fn make_room(&mut self) -> Result<(), StoreError> {
         let now = self.now();
-        if self.looked.elapsed() >= FORGET_EVERY {
+        if self.forgets || self.looked.elapsed() >= FORGET_EVERY {
             self.looked = Instant::now();
-            self.store.forget(now)?;
             let config = &self.config;
-            self.store.outgrow(|role| quota(config, role))?;
+            let aged = self.store.forget(now)?;
+            self.forgets = self.store.outgrow(|role| quota(config, role))? || aged;
         } else if self.store.has_leftovers() {
             self.store.sweep()?;
         } else {
@@ -208,12 +223,13 @@ impl<T: FnMut(Told)> Writing<T> {
                 Making::Record(of) if self.store.counts(*of) => {
                     self.snapshot = Making::Nothing(Instant::now());
                 }
-                Making::Nothing(from)
-                    if *from <= Instant::now() && self.store.is_snapshot_due(retention, now) =>
-                {
-                    self.make_snapshot();
+                Making::Nothing(from) => {
+                    let from = *from;
+                    if self.is_due(from) {
+                        self.make_snapshot();
+                    }
                 }
-                Making::Nothing(_) | Making::Thread | Making::Record(_) => {}
+                Making::Thread | Making::Record(_) => {}
             }
         }
         Ok(())
@@ -236,7 +252,7 @@ impl<T: FnMut(Told)> Writing<T> {
     fn made(&mut self, made: Result<Made, StoreError>) -> Result<(), StoreError> {
         match made {
             Ok(made) => self.snapshot = Making::Parts(made),
-            Err(damaged @ StoreError::Damaged { .. }) => return Err(damaged),
+            Err(error) if !error.may_pass() => return Err(error),
             Err(error) => {
                 self.snapshot = Making::Nothing(Instant::now() + TRY_AGAIN);
                 (self.told)(Told::NoSnapshot(error));

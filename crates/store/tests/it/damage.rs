@@ -11,7 +11,10 @@ use rusqlite::Connection;
 use store::{FILE, Store, StoreError};
 use tempfile::TempDir;
 
-use crate::fixture::{KEEP, at, beside, evicted, folder, many, numbered, replayed, sound};
+use crate::fixture::{
+    KEEP, LITTLE, answered, asked, at, beside, empty, evicted, folder, late, made, many, more,
+    numbered, opened, put, replayed, snapshot, sound, started, state,
+};
 
 const ROUNDS: u64 = 200;
 
@@ -184,4 +187,160 @@ fn a_page_that_was_not_written_gives_a_prefix_or_an_error() {
             &context,
         )
     });
+}
+
+/// As [`Left`], of a store that has given up records, swept a part of them away, and written a snapshot more that
+/// does not count.
+struct GivenUp {
+    records: Vec<Record>,
+    /// What an auditor reads of it.
+    texts: Vec<String>,
+    files: [(String, Vec<u8>); 2],
+    _open: (Store, Connection),
+    _folder: TempDir,
+}
+
+/// Answers, of which later ones evict some, and questions that nobody answers, each over several pages or none.
+fn some(turn: u64) -> Vec<Record> {
+    let mut records = if turn == 0 {
+        vec![opened("work", 1)]
+    } else {
+        vec![evicted(turn * 100 - 90, 10)]
+    };
+    records.extend((turn * 100..turn * 100 + 60).map(|number| {
+        let content = "word ".repeat([1, 10, 200, 2_000][usize::try_from(number % 4).unwrap()]);
+        match number % 5 {
+            0 => asked(number, &content, 11, 1_000_000),
+            1 => late(number, 12),
+            _ => answered(number, &content, 13),
+        }
+    }));
+    records
+}
+
+fn given_up() -> GivenUp {
+    let folder = folder();
+    let mut store = empty(folder.path());
+    let sql = beside(folder.path());
+    let mut records = Vec::new();
+    for turn in 0..4 {
+        let next = some(turn);
+        more(&mut store, &next);
+        records.extend(next);
+        if turn == 3 {
+            sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+                .unwrap();
+        }
+        records.push(snapshot(&mut store, folder.path(), LITTLE));
+        // Of the last one not all is swept.
+        for _ in 0..if turn == 3 { 3 } else { 20 } {
+            store.sweep().unwrap();
+        }
+    }
+    assert!(store.has_leftovers());
+    let next = some(4);
+    more(&mut store, &next);
+    records.extend(next);
+    put(&mut store, made(folder.path()), LITTLE);
+    let texts = texts(folder.path()).unwrap();
+    let read = |name: String| {
+        let bytes = std::fs::read(folder.path().join(&name)).unwrap();
+        assert!(bytes.len() > 50_000, "{name} has {} bytes", bytes.len());
+        (name, bytes)
+    };
+    assert!(started(folder.path()).unwrap() == state(&records));
+    GivenUp {
+        records,
+        texts,
+        files: [read(FILE.to_owned()), read(format!("{FILE}-wal"))],
+        _open: (store, sql),
+        _folder: folder,
+    }
+}
+
+fn texts(folder: &Path) -> Result<Vec<String>, StoreError> {
+    Store::open(folder)?.read(|entries| entries.map(|entry| entry.text).collect())
+}
+
+impl GivenUp {
+    /// Opens the files once one of them was damaged: the state as of some record that was written, or an error; and an
+    /// auditor finds records that were, or an error. Says whether it was found.
+    fn damaged(&self, which: usize, damage: impl FnOnce(&mut Vec<u8>), context: &str) -> bool {
+        let folder = folder();
+        for (name, bytes) in &self.files {
+            std::fs::write(folder.path().join(name), bytes).unwrap();
+        }
+        let (name, bytes) = &self.files[which];
+        let mut bytes = bytes.clone();
+        damage(&mut bytes);
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+        let read = texts(folder.path());
+        if let Ok(read) = &read {
+            let first = read
+                .first()
+                .and_then(|first| self.texts.iter().position(|it| it == first));
+            // What the last snapshot gave up is there again where its end was lost.
+            let whole = first.is_none_or(|first| self.texts[first..].starts_with(read));
+            assert!(whole, "{context}: not what was written");
+        }
+        let (Ok(parts), Ok(end)) = (started(folder.path()), head(folder.path())) else {
+            return true;
+        };
+        let known = &self.records[..end];
+        assert!(parts == state(known), "{context}: another state");
+        let next = [late(9, 90), answered(999, "more", 91)];
+        if Store::open(folder.path()).is_err() {
+            return true;
+        }
+        let after = (|| {
+            let mut store = Store::open(folder.path())?;
+            store.replay(|_, records| records.for_each(drop))?;
+            store.append(numbered(end as u64 + 1, next.to_vec()), KEEP)?;
+            while store.has_leftovers() {
+                store.sweep()?;
+            }
+            drop(store);
+            started(folder.path())
+        })();
+        let Ok(after) = after else { return true };
+        let all: Vec<_> = known.iter().chain(&next).cloned().collect();
+        assert!(after == state(&all), "{context}: another state after it");
+        read.is_err()
+    }
+}
+
+fn head(folder: &Path) -> Result<usize, StoreError> {
+    Ok(usize::try_from(replayed(folder)?.1.count).unwrap())
+}
+
+#[test]
+fn a_store_with_snapshots_that_is_damaged_in_any_way_gives_an_earlier_state_or_an_error() {
+    let left = given_up();
+    let mut found = 0;
+    for seed in [20_130, std::process::id().into()] {
+        println!("seed {seed}");
+        let mut numbers = Numbers(seed);
+        for round in 0..ROUNDS {
+            let which = numbers.below(2);
+            let length = left.files[which].1.len();
+            let (kind, page) = (numbers.below(5), numbers.below(length / 4096));
+            let (place, value) = (numbers.below(length), numbers.below(256));
+            let context =
+                format!("seed {seed}, round {round}: {kind} in {which}, {page}, {place}, {value}");
+            let byte = u8::try_from(value).unwrap();
+            let damage = |bytes: &mut Vec<u8>| match kind {
+                0 => bytes[place] ^= 1 << (value % 8),
+                1 => bytes[page * 4096 + place % 120] = byte,
+                2 => bytes.truncate(place),
+                3 => bytes[page * 4096..][..4096].fill(0),
+                // What was to be written there came elsewhere.
+                _ => bytes.copy_within(
+                    page * 4096..page * 4096 + 4096,
+                    place / 4096 % (length / 4096) * 4096,
+                ),
+            };
+            found += u64::from(left.damaged(which, damage, &context));
+        }
+    }
+    println!("{found} of {} were errors", 2 * ROUNDS);
 }

@@ -3,14 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{Basis, By, CallKey, OfferedTool, Record, RecordId, SessionKey};
+use engine::{
+    Basis, By, CallKey, Engine, OfferedTool, Part, Record, RecordId, SessionKey, Snapshot,
+};
 use policy::Config;
 use proto::{
     Answer, ApprovalRequest, AskingGrant, CallId, Content, DataClass, DenyReason, Digest, Effects,
     Label, Outcome, Raise, Scope, Timestamp, ToolSpec,
 };
 use rusqlite::Connection;
-use store::{FILE, Head, Keep, Store, StoreError};
+use store::{FILE, Head, Keep, Made, Retention, Store, StoreError};
 use tempfile::TempDir;
 
 /// A hundred seconds for answers, a thousand for arguments.
@@ -357,4 +359,200 @@ pub(crate) fn each() -> Vec<Record> {
             by: Some(by()),
         },
     ]
+}
+
+/// So much is kept that nothing is given up.
+pub(crate) const ALL: Retention = Retention {
+    age: u64::MAX,
+    bytes: u64::MAX,
+};
+
+/// So little that everything before the newest segment is.
+pub(crate) const LITTLE: Retention = Retention {
+    age: u64::MAX,
+    bytes: 1,
+};
+
+pub(crate) fn opened(name: &str, when: u64) -> Record {
+    Record::Opened {
+        at: at(when),
+        session: SessionKey {
+            role: "bot".try_into().unwrap(),
+            session: name.try_into().unwrap(),
+        },
+        owner: 1000,
+    }
+}
+
+pub(crate) fn dispatched(number: u64, effects: Effects, arguments: &str, when: u64) -> Record {
+    Record::Dispatched {
+        at: at(when),
+        call: call(number),
+        fingerprint: digest(5),
+        tool: "web.get".try_into().unwrap(),
+        effects,
+        grant: "web".try_into().unwrap(),
+        spend: vec!["web".try_into().unwrap()],
+        approval: None,
+        basis: Some(basis(Some(arguments))),
+    }
+}
+
+/// A session, and a call after the other in it that has its answer.
+pub(crate) fn calls(count: u64) -> Vec<Record> {
+    let mut records = vec![opened("work", 1)];
+    records.extend((1..=count).map(|number| answered(number, &format!("answer {number}"), 2)));
+    records
+}
+
+/// What an engine records of a broker's day, each kind that leaves something.
+pub(crate) fn day() -> Vec<Record> {
+    let settled = |number, outcome, when| Record::Settled {
+        at: at(when),
+        approval: format!("a-{number}").as_str().try_into().unwrap(),
+        outcome,
+        by: "people".to_owned(),
+        comment: String::new(),
+    };
+    let mut day = vec![
+        opened("work", 1),
+        opened("rest", 2),
+        Record::Raised {
+            at: at(3),
+            session: session(),
+            label: Label::TOP,
+            seen: Label::TOP,
+            call: Some(CallId(1)),
+            tool: Some("web.get".try_into().unwrap()),
+        },
+        asked(2, "{\"pending\":\"\u{e9}\"}", 4, 1_000_000),
+        dispatched(3, Effects::Once, "{\"once\":1}", 5),
+        answered(3, "{\"text\":\"\u{0}\u{1f600}\"}", 6),
+        dispatched(4, Effects::Idempotent, "{\"again\":1}", 7),
+        dispatched(5, Effects::Once, "{\"lost\":1}", 8),
+        asked(6, "{\"approved\":1}", 9, 1_000_000),
+        settled(6, Outcome::Approved, 10),
+        asked(7, "{\"refused\":1}", 11, 1_000_000),
+        settled(7, Outcome::Refused, 12),
+    ];
+    let kinds = each();
+    let kind = |name: &str| {
+        let named = |record: &&Record| serde_json::to_value(record).unwrap()["record"] == name;
+        kinds.iter().find(named).unwrap().clone()
+    };
+    for name in ["standing", "denied", "granted", "pinned", "configured"] {
+        day.push(kind(name));
+    }
+    day.push(answered(8, "", 20));
+    day.push(evicted(8, 21));
+    for name in ["late", "lowered", "refused", "draining"] {
+        day.push(kind(name));
+    }
+    day.push(Record::Voted {
+        at: at(25),
+        approval: "a-2".try_into().unwrap(),
+        by: by(),
+        answer: Answer::Approve,
+        scope: Scope::Once,
+        comment: "yes".to_owned(),
+    });
+    day.push(Record::Joined {
+        at: at(26),
+        role: "bot".try_into().unwrap(),
+        from: "work".try_into().unwrap(),
+        into: "rest".try_into().unwrap(),
+        close: false,
+        by: by(),
+    });
+    day.push(answered(9, "the last", 30));
+    day
+}
+
+/// The state that these leave, without any store.
+pub(crate) fn state(records: &[Record]) -> Vec<Part> {
+    Engine::condense(config(), [], records.to_vec())
+}
+
+/// The state that a start finds.
+pub(crate) fn started(folder: &Path) -> Result<Vec<Part>, StoreError> {
+    Store::open(folder)?.replay(|parts, records| Engine::condense(config(), parts, records))
+}
+
+/// The numbers of the records that an auditor reads.
+pub(crate) fn audited(folder: &Path) -> Result<Vec<u64>, StoreError> {
+    Store::open_read_only(&database(folder))?
+        .read(|entries| entries.map(|entry| entry.head.count).collect())
+}
+
+/// A snapshot of all that is there.
+pub(crate) fn made(folder: &Path) -> Made {
+    Made::of(&database(folder), config()).unwrap()
+}
+
+/// Writes all of a snapshot.
+pub(crate) fn put(store: &mut Store, mut made: Made, retention: Retention) -> Snapshot {
+    loop {
+        if let Some(snapshot) = store.put(&mut made, retention, at(50)).unwrap() {
+            return snapshot;
+        }
+    }
+}
+
+/// What an engine records so that it counts.
+pub(crate) fn counting(snapshot: Snapshot) -> Record {
+    Record::Snapshot {
+        at: at(50),
+        of: snapshot.of,
+        hash: snapshot.hash,
+        begins: snapshot.begins,
+        before: snapshot.before,
+        ruleset: digest(9),
+        text: Some("[broker]\n".to_owned()),
+        grants: Vec::new(),
+        uses: Vec::new(),
+    }
+}
+
+/// Appends where the store ends.
+pub(crate) fn more(store: &mut Store, records: &[Record]) {
+    let next = store.head().count + 1;
+    store
+        .append(numbered(next, records.to_vec()), KEEP)
+        .unwrap();
+}
+
+/// A snapshot that counts; its record.
+pub(crate) fn snapshot(store: &mut Store, folder: &Path, retention: Retention) -> Record {
+    let record = counting(put(store, made(folder), retention));
+    more(store, std::slice::from_ref(&record));
+    record
+}
+
+/// Takes away all that a snapshot made room for.
+pub(crate) fn sweep(store: &mut Store) {
+    while store.has_leftovers() {
+        store.sweep().unwrap();
+    }
+}
+
+/// An empty store, read.
+pub(crate) fn empty(folder: &Path) -> Store {
+    let mut store = Store::open(folder).unwrap();
+    store.replay(|_, records| records.count()).unwrap();
+    store
+}
+
+/// The files as they are at this moment, as if the process was killed.
+pub(crate) fn killed(folder: &Path) -> TempDir {
+    let left = self::folder();
+    for name in [FILE.to_owned(), format!("{FILE}-wal")] {
+        if folder.join(&name).exists() {
+            std::fs::copy(folder.join(&name), left.path().join(&name)).unwrap();
+        }
+    }
+    left
+}
+
+pub(crate) fn number(folder: &Path, sql: &str) -> u64 {
+    beside(folder).query_row(sql, [], |row| row.get(0)).unwrap()
 }
