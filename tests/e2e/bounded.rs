@@ -5,10 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 
+use proto::Digest;
 use serde_json::json;
+use store::Head;
 
-use crate::commands::printed;
-use crate::harness::{Daemon, Place, envelope, result};
+use crate::commands::{printed, rolebroker};
+use crate::harness::{Daemon, Place, envelope, finished, result};
 
 const CALLS: u64 = 12_000;
 /// Calls that are asked for before their answers are read.
@@ -146,6 +148,18 @@ fn the_file_stays_bounded_however_many_calls_there_are() {
         &["audit", "verify", "--state-dir", state],
         0,
     );
-    assert!(said["begins"].as_u64() > Some(1), "{said}");
+    let begins = said["begins"].as_u64().expect("a number");
+    assert!(begins > 1, "{said}");
+    // The exported lines lead from the hash before them to the head.
+    let export = rolebroker(&daemon, "admin", &["audit", "export", "--state-dir", state]);
+    let export = finished(&mut { export }, 0).stdout;
+    let before = Head {
+        count: begins - 1,
+        hash: Digest::new(said["before"].as_str().expect("a hash")).expect("a hash"),
+    };
+    let export = String::from_utf8(export).expect("UTF-8");
+    let head = export.lines().fold(before, |head, line| head.and(line));
+    assert_eq!(said["head"], head.hash.as_str());
+    assert_eq!(said["records"], head.count);
     daemon.restart();
 }
