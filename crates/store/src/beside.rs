@@ -93,10 +93,14 @@ fn read(folder: &Path, name: &str) -> io::Result<Option<String>> {
 
 fn write(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let new = folder.join(format!("{name}.new"));
+    // Left by an interruption, or a link that leads root elsewhere.
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     let mut file = OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(MODE)
         .open(&new)?;
     let owner = fs::metadata(folder)?;
@@ -124,7 +128,10 @@ mod tests {
         assert_eq!(read_head(folder).unwrap(), None);
         assert_eq!(read_marker(folder).unwrap(), None);
         let head = Head::empty().and("1");
+        let elsewhere = folder.join("elsewhere");
+        std::os::unix::fs::symlink(&elsewhere, folder.join("rolebroker.head.new")).unwrap();
         write_head(folder, &head).unwrap();
+        assert!(!elsewhere.exists(), "a link was followed");
         assert_eq!(read_head(folder).unwrap(), Some(head));
         let reason = "a \"disk\"\n broke".to_owned();
         let by = PutBack { uid: 7, reason };
