@@ -89,6 +89,16 @@ impl Engine {
             self.drop_cover(key);
             self.bound_stored(&key.session.role);
         }
+        let session = self.sessions.get(&key.session);
+        let over = session.is_some_and(|session| session.closed && session.in_flight == 0);
+        if over && record.is_none() {
+            // Else a restart would not know it, and keep what the session lets go of here.
+            self.record(Record::Closed {
+                at: now,
+                session: key.session.clone(),
+                by: None,
+            });
+        }
         self.shrink(&key.session);
     }
 

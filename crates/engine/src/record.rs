@@ -311,7 +311,7 @@ pub enum Record {
         at: Timestamp,
         /// Which.
         session: SessionKey,
-        /// Who did it; absent where it was idle for too long.
+        /// Who did it; absent where it was idle for too long, or was closed before and its last call ended.
         by: Option<By>,
     },
     /// An operator lowered a label: the only way down.

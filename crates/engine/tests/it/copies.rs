@@ -6,8 +6,8 @@ use proto::{
     Timestamp, ToolResponse,
 };
 
-use crate::steps::{TO_X, read};
-use crate::world::{World, session};
+use crate::steps::{TO_X, read, reload};
+use crate::world::{CONFIG, World, session};
 
 const TAINTED: ToolResponse = ToolResponse::Denied {
     reason: DenyReason::TaintTooHigh,
@@ -241,6 +241,21 @@ fn an_operators_word_on_the_role_lowers_where_its_sessions_begin_and_only_it_doe
             "a session that is known is lowered by its own name only"
         );
     }
+}
+
+#[test]
+fn a_role_that_the_configuration_had_no_more_begins_with_all_seen_when_it_is_back() {
+    let one = "[roles.one]\nkind = \"agent\"\nusers = [\"5\"]\nlabel_scope = \"role\"\n";
+    assert!(CONFIG.contains(one));
+    let mut w = World::new();
+    let (agent, files) = (w.plain("one", 5), w.plain("files", 2));
+    read(&mut w, agent, files, "s", 1, DataClass::Public);
+    reload(&mut w, &CONFIG.replace(one, ""));
+    w.restore_copy(w.records.len());
+    reload(&mut w, CONFIG);
+    let agent = w.plain("one", 5);
+    let id = w.call(agent, "new", 1, "send", TO_X);
+    assert_eq!(w.answer(agent, id), TAINTED);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod rate;
 mod restarts;
 mod rules;
 mod sessions;
+mod snapshots;
 mod steps;
 mod trail;
 mod world;

@@ -228,3 +228,77 @@ fn a_restart_records_the_configuration_that_it_decides_by() {
     };
     assert!(effects.iter().any(says));
 }
+
+/// A call of `ask-1` is asked about when its session is closed; the name is used again once it has ended.
+fn reused_after_its_call_ended(scope: Scope, served: bool) -> World {
+    let once = "effects = \"once\"\negress = true";
+    let mut w = World::with(&CONFIG.replace(once, "effects = \"read\"\negress = true"));
+    let (bot, ann) = (w.connect("bot", 1), w.connect("ann", 3));
+    w.call(bot, "ask-1", 1, "send", TO_X);
+    let [request] = &w.asked(ann)[..] else {
+        panic!("not asked")
+    };
+    close(&mut w, bot, "ask-1", "s");
+    let files = served.then(|| w.plain("files", 2));
+    w.vote(ann, request, Answer::Approve, scope);
+    if let Some(files) = files {
+        let [(wire, _)] = w.requests(files)[..] else {
+            panic!("no request")
+        };
+        w.result(files, wire, "x", DataClass::Public);
+    } else {
+        w.pass(6_000);
+    }
+    assert_eq!(w.engine.usage(&"bot".try_into().unwrap()).approvals, 0);
+    w.call(bot, "ask-1", 2, "read", "{}");
+    w
+}
+
+#[test]
+fn what_a_closed_session_let_go_of_does_not_come_back_by_a_restart_once_its_name_is_used_again() {
+    for (scope, served) in [(Scope::Session, true), (Scope::Once, false)] {
+        let mut w = reused_after_its_call_ended(scope, served);
+        w.restart(w.records.len());
+        let bot: proto::RoleName = "bot".try_into().unwrap();
+        assert_eq!(w.engine.usage(&bot).approvals, 0, "{scope:?}");
+        let (bot, ann) = (w.plain("bot", 1), w.connect("ann", 3));
+        w.call(bot, "ask-1", 3, "send", TO_X);
+        assert_eq!(w.asked(ann).len(), 1, "{scope:?}");
+    }
+}
+
+/// The calls that the standing approvals of `ask-1` are good for.
+fn calls_left(w: &mut World) -> Vec<u64> {
+    let admin = w.connect("admin", 0);
+    let show = Control::Session {
+        role: "bot".try_into().unwrap(),
+        session: session("ask-1"),
+    };
+    w.say(admin, Message::Control(show));
+    match w.heard(admin).pop().unwrap().msg {
+        Message::ControlReply(proto::ControlReply::Session { standing, .. }) => {
+            standing.iter().map(|held| held.uses_left).collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_restart_spends_of_a_standing_approval_what_a_call_spent_whose_own_approval_had_lapsed() {
+    let mut w = World::new();
+    let (bot, ann) = (w.plain("bot", 1), w.connect("ann", 3));
+    w.call(bot, "ask-1", 1, "send", TO_X);
+    let [request] = &w.asked(ann)[..] else {
+        panic!("not asked")
+    };
+    w.vote(ann, request, Answer::Approve, Scope::Session);
+    assert_eq!(calls_left(&mut w), [2]);
+    // No runner is there: the call ends, and its own approval lapses unspent.
+    w.pass(600_000);
+    let files = w.plain("files", 2);
+    w.call(bot, "ask-1", 1, "send", TO_X);
+    assert_eq!(w.requests(files).len(), 1);
+    assert_eq!(calls_left(&mut w), [1]);
+    w.restart(w.records.len());
+    assert_eq!(calls_left(&mut w), [1]);
+}
