@@ -66,6 +66,9 @@ impl Engine {
     /// Whether a session is one of a copy that was put back.
     pub(crate) fn is_restored(&self, key: &SessionKey) -> bool {
         let session = self.sessions.get(key);
-        session.is_some_and(|session| session.watermark == Some(EVERY_CALL))
+        // An agent may take the last number itself: then it is the highest one too.
+        session.is_some_and(|session| {
+            session.watermark == Some(EVERY_CALL) && session.highest != Some(EVERY_CALL)
+        })
     }
 }

@@ -142,6 +142,22 @@ fn no_call_of_a_session_of_the_copy_runs_again_whatever_its_number() {
 }
 
 #[test]
+fn a_session_whose_last_number_was_used_is_not_told_that_it_is_of_a_copy() {
+    let mut w = World::new();
+    let (bot, files) = (w.connect("bot", 1), w.plain("files", 2));
+    read(&mut w, bot, files, "s", u64::MAX, DataClass::Public);
+    // The answer is kept no longer.
+    w.pass(25 * 60 * 60 * 1000);
+    let id = w.call(bot, "s", 1, "log", "{}");
+    match w.answer(bot, id) {
+        ToolResponse::Failed { message } => {
+            assert!(message.contains("no longer kept"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_pending_approval_of_the_copy_is_superseded_and_a_late_yes_lets_nothing_through() {
     let mut w = busy();
     let asked: Vec<_> = w.records.iter().filter_map(asked_in).collect();
