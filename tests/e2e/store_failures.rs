@@ -6,13 +6,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::{Daemon, EchoRunner, Peer, Place, Program, finished};
+use crate::harness::{Daemon, EchoRunner, Peer, Place, Program, envelope, finished};
 
 const STORE: i32 = 74;
 const TEA: &str = r#"{"what":"tea"}"#;
@@ -560,4 +561,44 @@ fn a_store_that_cannot_be_read_is_not_called_damaged() {
         );
         assert!(!why.contains("damaged"), "{error}: {why}");
     }
+}
+
+#[test]
+fn a_slow_disk_holds_up_the_role_that_floods_it_and_no_other() {
+    const MOST: usize = 64 << 20;
+    let daemon = Place::new().start();
+    let runner = EchoRunner::start(daemon.join("files"));
+    let mut bot = daemon.connect("bot");
+    bot.called("quick", 1, "read", TEA);
+    let slow = Connection::open(file(&daemon.place)).expect("the store");
+    slow.execute_batch("BEGIN IMMEDIATE").expect("its lock");
+    // What nobody granted is recorded with its arguments, and answered before that is durable.
+    let arguments = format!(r#"{{"what":"{}"}}"#, "x".repeat(60_000));
+    let flood = daemon.connect("other").stream();
+    flood
+        .set_write_timeout(Some(Duration::from_secs(1)))
+        .expect("a timeout");
+    let mut written = 0;
+    for call in 1.. {
+        let body = json!({
+            "session": "loud", "call": call, "tool": "nothing", "arguments": arguments,
+        });
+        let content = envelope(call, true, "tool_request", &body);
+        let length = u32::try_from(content.len()).expect("a length");
+        let frame = [&length.to_be_bytes(), content.as_bytes()].concat();
+        if (&flood).write_all(&frame).is_err() {
+            break;
+        }
+        written += frame.len();
+        assert!(written < MOST, "{written} bytes were taken");
+    }
+    // A `read` call depends on no record, and its role is not held up.
+    bot.called("quick", 2, "read", TEA);
+    slow.execute_batch("COMMIT")
+        .expect("the lock is given back");
+    drop(flood);
+    let mut order = daemon.connect("bot");
+    order.called("slow", 1, "order", TEA);
+    drop((bot, order));
+    runner.served();
 }

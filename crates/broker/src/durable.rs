@@ -1,17 +1,23 @@
 //! Which records are durable. They go to the store's thread once a turn, and it tells how far it has come.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use std::sync::Arc;
 
 use engine::{Record, RecordId};
 use policy::Config;
-use proto::Timestamp;
+use proto::{RoleName, Timestamp};
 use store::{Head, Keep, Store, Told, Writer};
 use tokio::sync::{mpsc, watch};
 
 use crate::exit::Fault;
 use crate::inbox::{Inbox, Input};
+
+/// Bytes of one role's calls that may be on their way to the disk before nothing more is read from the role.
+const MAX_AHEAD: u64 = 16 << 20;
+/// Bytes that a record counts for beside those of its call.
+const RECORD_BYTES: u64 = 1 << 10;
 
 /// The records that are on their way, and up to which they are durable.
 #[derive(Debug, Default)]
@@ -20,6 +26,10 @@ pub struct Durable {
     appended: Option<RecordId>,
     durable: Option<RecordId>,
     writer: Option<Writer>,
+    /// What each record on its way counts for, and for whom.
+    charges: VecDeque<(RecordId, RoleName, u64)>,
+    /// Their sums.
+    ahead: BTreeMap<RoleName, u64>,
 }
 
 impl Durable {
@@ -83,6 +93,16 @@ impl Durable {
     /// Takes a record; it goes to the store with the next [`Durable::commit`].
     pub fn append(&mut self, id: RecordId, record: Record) {
         self.appended = Some(id);
+        if let Some((role, bytes)) = store::charge(&record) {
+            let bytes = bytes + RECORD_BYTES;
+            match self.ahead.get_mut(role) {
+                Some(ahead) => *ahead += bytes,
+                None => {
+                    self.ahead.insert(role.clone(), bytes);
+                }
+            }
+            self.charges.push_back((id, role.clone(), bytes));
+        }
         self.waiting.push((id, record));
     }
 
@@ -102,9 +122,27 @@ impl Durable {
         }
     }
 
-    /// Everything up to this record is durable.
-    pub fn stored(&mut self, id: RecordId) {
+    /// Everything up to this record is durable. Whether a role that was ahead of the disk is so no more.
+    pub fn stored(&mut self, id: RecordId) -> bool {
         self.durable = self.durable.max(Some(id));
+        let mut caught_up = false;
+        while let Some((first, role, bytes)) = self.charges.pop_front() {
+            if first > id {
+                self.charges.push_front((first, role, bytes));
+                break;
+            }
+            let was = self.is_ahead(&role);
+            if let Some(ahead) = self.ahead.get_mut(&role) {
+                *ahead -= bytes;
+            }
+            caught_up |= was && !self.is_ahead(&role);
+        }
+        caught_up
+    }
+
+    /// Whether so much of a role's calls is on its way to the disk that no more may be read from it.
+    pub fn is_ahead(&self, role: &RoleName) -> bool {
+        self.ahead.get(role).is_some_and(|ahead| *ahead > MAX_AHEAD)
     }
 
     /// Whether a send that depends on `after` may go.
@@ -134,6 +172,9 @@ fn keep(config: &Config) -> Keep {
 
 #[cfg(test)]
 mod tests {
+    use engine::{Basis, CallKey, SessionKey};
+    use proto::{CallId, DenyReason, Digest, Label, SessionId, ToolName};
+
     use super::*;
 
     #[test]
@@ -152,5 +193,45 @@ mod tests {
         durable.stored(RecordId(1));
         assert!(durable.covers(Some(RecordId(1))) && durable.is_settled());
         assert!(!durable.covers(Some(RecordId(2))));
+    }
+
+    #[test]
+    fn a_role_is_ahead_until_enough_of_its_calls_is_durable_and_no_other_is() {
+        let denied = |role: &str| Record::Denied {
+            at: Timestamp::default(),
+            call: CallKey {
+                session: SessionKey {
+                    role: RoleName::new(role).unwrap(),
+                    session: SessionId::new("s").unwrap(),
+                },
+                call: CallId(1),
+            },
+            tool: ToolName::new("post").unwrap(),
+            fingerprint: Digest::from_bytes([0; 32]),
+            reason: DenyReason::NoGrant,
+            grant: None,
+            basis: Some(Box::new(Basis {
+                asks: false,
+                label: Label::BOTTOM,
+                offer: None,
+                uses: Vec::new(),
+                arguments: Some("x".repeat(64 << 10)),
+            })),
+        };
+        let (loud, quiet) = (
+            RoleName::new("loud").unwrap(),
+            RoleName::new("quiet").unwrap(),
+        );
+        let mut durable = Durable::default();
+        durable.append(RecordId(1), denied("quiet"));
+        let mut last = 1;
+        while !durable.is_ahead(&loud) {
+            last += 1;
+            durable.append(RecordId(last), denied("loud"));
+        }
+        assert!(last < 260 && !durable.is_ahead(&quiet), "{last} records");
+        assert!(!durable.stored(RecordId(1)) && durable.is_ahead(&loud));
+        assert!(durable.stored(RecordId(2)) && !durable.is_ahead(&loud));
+        assert!(!durable.stored(RecordId(last)));
     }
 }

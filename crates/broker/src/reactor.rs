@@ -321,7 +321,11 @@ impl Reactor {
 
     /// Everything up to this head is durable.
     fn stored(&mut self, head: Head) {
-        self.durable.stored(RecordId(head.count));
+        if self.durable.stored(RecordId(head.count)) {
+            for conn in self.conns.values().filter(|conn| conn.paused.get()) {
+                mark(&mut self.served, conn, |marks| &marks.served);
+            }
+        }
         self.heads.grown(head.clone());
         self.handle(Event::Stored {
             records: head.count,

@@ -23,7 +23,7 @@ pub use error::StoreError;
 pub use heads::HeadError;
 pub use reading::Entry;
 pub use retention::Retention;
-pub use row::Keep;
+pub use row::{Keep, charge};
 pub use snapshot::Made;
 pub use store::{FILE, Store};
 pub use writer::{Told, Writer};

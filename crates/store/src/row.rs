@@ -78,6 +78,20 @@ pub(crate) struct Gone {
     pub(crate) up_to: u64,
 }
 
+/// The agent role whose call a record is about, and how many bytes of it the record has.
+pub fn charge(record: &Record) -> Option<(&RoleName, u64)> {
+    let (role, bytes) = match record {
+        Record::Asked { request, .. } => (&request.role, request.arguments.len()),
+        Record::Answered { call, msg, .. } => (&call.session.role, msg.len()),
+        Record::Denied { call, basis, .. } | Record::Dispatched { call, basis, .. } => {
+            let arguments = basis.as_ref().and_then(|basis| basis.arguments.as_ref());
+            (&call.session.role, arguments.map_or(0, String::len))
+        }
+        _ => return None,
+    };
+    Some((role, bytes as u64))
+}
+
 /// A record's text, and its content.
 pub(crate) fn split(
     id: u64,

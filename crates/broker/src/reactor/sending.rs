@@ -103,7 +103,8 @@ impl Reactor {
     pub(super) fn let_readers_go_on(&mut self) {
         for conn in self.served.drain(..) {
             conn.marks.served.set(false);
-            conn.paused.set(!self.engine.may_read(conn.id));
+            let ahead = self.durable.is_ahead(conn.role());
+            conn.paused.set(ahead || !self.engine.may_read(conn.id));
             if conn.may_read() {
                 conn.resume.notify_one();
             }
