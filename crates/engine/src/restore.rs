@@ -346,6 +346,9 @@ impl Engine {
             call.arguments = String::new();
             call.request = Bytes::new();
             call.state = State::Interrupted;
+            // It is again as its dispatch left it, and kept from now on.
+            call.interrupted = false;
+            call.since = self.now;
             session.calls.insert(key.call, call);
             let at = self.now.plus(self.config.settings.answer_ttl);
             self.timers.set(Timer::Answer(key.clone()), at);

@@ -112,7 +112,7 @@ pub enum Part {
     },
     /// A call that was dispatched, and has no answer.
     Interrupted {
-        /// When it was dispatched.
+        /// When it was dispatched, or a question about a repeat of it ended.
         at: Timestamp,
         /// Which call.
         call: CallKey,
