@@ -80,6 +80,8 @@ mod slow;
 #[cfg(test)]
 mod store_failures;
 #[cfg(test)]
+mod store_faults;
+#[cfg(test)]
 mod suggesting;
 #[cfg(test)]
 mod systemd;

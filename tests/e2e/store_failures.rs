@@ -5,25 +5,23 @@ use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
-use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::harness::{Daemon, EchoRunner, Peer, Place, Program, envelope, finished};
+use crate::harness::{Daemon, EchoRunner, Peer, Place, Program, finished};
 
-const STORE: i32 = 74;
-const TEA: &str = r#"{"what":"tea"}"#;
+pub(crate) const STORE: i32 = 74;
+pub(crate) const TEA: &str = r#"{"what":"tea"}"#;
 
-fn file(place: &Place) -> PathBuf {
+pub(crate) fn file(place: &Place) -> PathBuf {
     place.path().join("state/rolebroker.db")
 }
 
 /// A broker that has ended, and whose store holds the answer of one call.
-fn used() -> Daemon {
+pub(crate) fn used() -> Daemon {
     let mut daemon = Place::new().start();
     let mut runner = daemon.join("files");
     let mut agent = daemon.connect("bot");
@@ -53,7 +51,7 @@ pub(crate) fn not_started(command: &mut Command, code: i32) -> String {
 
 /// The message names the file and has this in it: what happened, and what to do.
 #[track_caller]
-fn says(place: &Place, why: &str, words: &[&str]) {
+pub(crate) fn says(place: &Place, why: &str, words: &[&str]) {
     let path = file(place).display().to_string();
     assert!(why.contains(&path), "{why}");
     for word in words {
@@ -63,13 +61,13 @@ fn says(place: &Place, why: &str, words: &[&str]) {
 
 /// The broker ends by itself because of its store; the message.
 #[track_caller]
-fn fails(daemon: &mut Daemon) -> String {
+pub(crate) fn fails(daemon: &mut Daemon) -> String {
     let line = daemon.wait_for("store_failed");
     assert_eq!(daemon.end().code(), Some(STORE));
     line["detail"].as_str().expect("a detail").to_owned()
 }
 
-fn within(mut outer: Command, inner: &Command) -> Command {
+pub(crate) fn within(mut outer: Command, inner: &Command) -> Command {
     outer.arg(inner.get_program()).args(inner.get_args());
     for (name, value) in inner.get_envs() {
         match value {
@@ -80,11 +78,11 @@ fn within(mut outer: Command, inner: &Command) -> Command {
     outer
 }
 
-fn can(command: &mut Command) -> bool {
+pub(crate) fn can(command: &mut Command) -> bool {
     command.output().is_ok_and(|it| it.status.success())
 }
 
-fn skipped(what: &str) {
+pub(crate) fn skipped(what: &str) {
     // Past the capture of what passing tests print.
     let _ = writeln!(std::io::stderr(), "skipped: {what}");
 }
@@ -135,6 +133,15 @@ impl Mounts {
     }
 }
 
+/// No broker starts with this file, and none touches it; why, in these words.
+#[track_caller]
+fn is_left_alone(place: &Place, words: &[&str]) {
+    let before = fs::read(file(place)).expect("reads");
+    let why = not_started(&mut place.daemon(), STORE);
+    says(place, &why, words);
+    assert!(fs::read(file(place)).expect("reads") == before);
+}
+
 #[test]
 fn a_store_of_a_later_version_is_left_alone() {
     let used = used();
@@ -142,14 +149,7 @@ fn a_store_of_a_later_version_is_left_alone() {
     let sql = Connection::open(file(place)).expect("opens");
     sql.pragma_update(None, "user_version", 1_000).expect("set");
     drop(sql);
-    let before = fs::read(file(place)).expect("reads");
-    let why = not_started(&mut place.daemon(), STORE);
-    says(
-        place,
-        &why,
-        &["layout 1000", "start the version that wrote it"],
-    );
-    assert!(fs::read(file(place)).expect("reads") == before);
+    is_left_alone(place, &["layout 1000", "start the version that wrote it"]);
 }
 
 #[test]
@@ -160,14 +160,10 @@ fn a_store_of_another_program_is_left_alone() {
     let sql = Connection::open(file(place)).expect("opens");
     sql.execute_batch("CREATE TABLE mine (a)").expect("made");
     drop(sql);
-    let before = fs::read(file(place)).expect("reads");
-    let why = not_started(&mut place.daemon(), STORE);
-    says(
+    is_left_alone(
         place,
-        &why,
         &["not a store of rolebroker", "configure another state_dir"],
     );
-    assert!(fs::read(file(place)).expect("reads") == before);
 }
 
 #[test]
@@ -214,9 +210,7 @@ fn a_file_that_is_no_database_or_the_half_of_one_is_left_alone() {
     let half = whole.get(..whole.len() / 2 + 100).expect("long enough");
     for bytes in [&b"a note that was saved under this name"[..], half] {
         fs::write(file(place), bytes).expect("writes");
-        let why = not_started(&mut place.daemon(), STORE);
-        says(place, &why, &["put a backup back"]);
-        assert!(fs::read(file(place)).expect("reads") == bytes);
+        is_left_alone(place, &["put a backup back"]);
     }
 }
 
@@ -323,7 +317,7 @@ fn a_disk_that_is_full_at_the_start_is_said() {
 }
 
 /// A `once` tool of the runner that gives its arguments back.
-const NOTE: &str = "\n[[tool]]\nname = \"note\"\nrunner = \"echo\"\nclass = \"public\"\nuntrusted = false\n\
+pub(crate) const NOTE: &str = "\n[[tool]]\nname = \"note\"\nrunner = \"echo\"\nclass = \"public\"\nuntrusted = false\n\
     effects = \"once\"\negress = false\n\n[[grant]]\nid = \"note\"\nroles = [\"*\"]\nsessions = [\"*\"]\n\
     tools = [\"note\"]\neffect = \"allow\"\n";
 
@@ -381,7 +375,7 @@ fn a_disk_that_gets_full_ends_the_broker_and_loses_no_answer_that_was_told() {
 
 /// A call that was not answered, once it is repeated: unknown, or not run before.
 #[track_caller]
-fn not_twice(
+pub(crate) fn not_twice(
     agent: &mut Peer,
     (session, call, tool, arguments): (&str, u64, &str, &str),
     echo: EchoRunner,
@@ -396,209 +390,4 @@ fn not_twice(
         // Its answer was on the disk after all, or it runs for the first time.
         assert_eq!(echo.served(), u64::from(!ran));
     }
-}
-
-/// From now on the broker's system calls of this kind fail; strace, which sees to it.
-fn inject(daemon: &Daemon, fault: &str) -> Program {
-    let (call, _) = fault.split_once(':').expect("a system call");
-    let mut strace = Command::new("strace");
-    strace.args(["-f", "-o", "/dev/null", "-p", &daemon.pid().to_string()]);
-    strace.args([
-        "-e",
-        &format!("trace={call}"),
-        "-e",
-        &format!("inject={fault}"),
-    ]);
-    let mut strace = Program::start(&mut strace);
-    strace.says("attached");
-    strace
-}
-
-fn has_strace() -> bool {
-    static HAS: OnceLock<bool> = OnceLock::new();
-    *HAS.get_or_init(|| {
-        // Of a process that is not its own child.
-        let attach = "sleep 0.5 & exec strace -o /dev/null -p $!";
-        let has = can(Command::new("sh").args(["-c", attach]));
-        if !has {
-            skipped("system calls of the store that fail (needs strace, and leave to trace)");
-        }
-        has
-    })
-}
-
-/// SQLite is built with one or the other.
-const SYNC: &str = "fsync,fdatasync:error=EIO";
-const FAULTS: [&str; 3] = [SYNC, "pwrite64:error=ENOSPC", "pwrite64:error=EIO"];
-
-#[test]
-fn a_dispatch_that_cannot_be_stored_does_not_happen() {
-    if !has_strace() {
-        return;
-    }
-    for fault in FAULTS {
-        let mut daemon = Place::new().and(NOTE).start();
-        let echo = daemon.echo();
-        let mut agent = daemon.connect("bot");
-        assert_eq!(agent.called("s", 1, "note", TEA)["content"], TEA);
-        let _strace = inject(&daemon, fault);
-        agent.call("s", 2, "note", TEA);
-        assert_eq!(agent.closed(), Vec::<Value>::new(), "{fault}");
-        let why = fails(&mut daemon);
-        says(&daemon.place, &why, &["cannot write", "disk"]);
-        assert_eq!(echo.served(), 1, "{fault}");
-        daemon.restart();
-        let echo = daemon.echo();
-        let mut agent = daemon.connect("bot");
-        assert_eq!(agent.called("s", 1, "note", TEA)["content"], TEA);
-        not_twice(&mut agent, ("s", 2, "note", TEA), echo, false);
-    }
-}
-
-#[test]
-fn an_answer_that_cannot_be_stored_is_not_told_and_its_call_does_not_run_again() {
-    if !has_strace() {
-        return;
-    }
-    for fault in FAULTS {
-        let mut daemon = Place::new().and(NOTE).start();
-        let mut runner = daemon.connect("echo");
-        let mut agent = daemon.connect("bot");
-        agent.call("s", 1, "note", TEA);
-        let (request, _) = runner.request();
-        let _strace = inject(&daemon, fault);
-        runner.result(request, TEA);
-        assert_eq!(agent.closed(), Vec::<Value>::new(), "{fault}");
-        fails(&mut daemon);
-        daemon.restart();
-        let echo = daemon.echo();
-        not_twice(
-            &mut daemon.connect("bot"),
-            ("s", 1, "note", TEA),
-            echo,
-            true,
-        );
-    }
-}
-
-#[test]
-fn a_label_that_cannot_be_stored_is_not_acted_on() {
-    if !has_strace() {
-        return;
-    }
-    for fault in FAULTS {
-        let mut daemon = Place::new().start();
-        let mut runner = daemon.join("files");
-        let mut agent = daemon.connect("bot");
-        agent.call("s", 1, "diary", "{}");
-        let (request, _) = runner.request();
-        let _strace = inject(&daemon, fault);
-        runner.result(request, "dear diary");
-        assert_eq!(agent.closed(), Vec::<Value>::new(), "{fault}");
-        fails(&mut daemon);
-    }
-}
-
-#[test]
-fn a_question_that_cannot_be_stored_is_not_announced() {
-    if !has_strace() {
-        return;
-    }
-    let mut daemon = Place::new().start();
-    let boss = daemon.join("boss");
-    let mut agent = daemon.connect("bot");
-    let _strace = inject(&daemon, SYNC);
-    agent.call("ask-1", 1, "order", TEA);
-    assert_eq!(agent.closed(), Vec::<Value>::new());
-    assert_eq!(boss.closed(), Vec::<Value>::new());
-    fails(&mut daemon);
-}
-
-#[test]
-fn a_grant_that_cannot_be_stored_is_not_confirmed() {
-    if !has_strace() {
-        return;
-    }
-    let mut daemon = Place::new().start();
-    let mut admin = daemon.join("admin");
-    let _strace = inject(&daemon, "pwrite64:error=ENOSPC");
-    let deny =
-        "id = \"stop\"\nroles = [\"*\"]\nsessions = [\"*\"]\ntools = [\"*\"]\neffect = \"deny\"\n";
-    admin.ask(
-        "control",
-        &json!({"op": "grant", "grant": deny, "reason": "stop it"}),
-    );
-    assert_eq!(admin.closed(), Vec::<Value>::new());
-    fails(&mut daemon);
-}
-
-#[test]
-fn a_store_that_cannot_be_read_is_not_called_damaged() {
-    if !has_strace() {
-        return;
-    }
-    // SQLite itself takes EIO for damage.
-    for error in ["ESTALE", "EIO"] {
-        let used = used();
-        let place = &used.place;
-        let mut strace = Command::new("strace");
-        strace
-            .args(["-f", "-o", "/dev/null", "-P"])
-            .arg(file(place));
-        for inject in ["pread64:error={}:when=4+", "read:error={}"] {
-            let inject = format!("inject={}", inject.replace("{}", error));
-            strace.args(["-e", &inject]);
-        }
-        let why = not_started(&mut within(strace, &place.daemon()), STORE);
-        says(
-            place,
-            &why,
-            &[
-                "cannot read",
-                "disk I/O error",
-                "the kernel's log says more",
-            ],
-        );
-        assert!(!why.contains("damaged"), "{error}: {why}");
-    }
-}
-
-#[test]
-fn a_slow_disk_holds_up_the_role_that_floods_it_and_no_other() {
-    const MOST: usize = 64 << 20;
-    let daemon = Place::new().start();
-    let runner = EchoRunner::start(daemon.join("files"));
-    let mut bot = daemon.connect("bot");
-    bot.called("quick", 1, "read", TEA);
-    let slow = Connection::open(file(&daemon.place)).expect("the store");
-    slow.execute_batch("BEGIN IMMEDIATE").expect("its lock");
-    // What nobody granted is recorded with its arguments, and answered before that is durable.
-    let arguments = format!(r#"{{"what":"{}"}}"#, "x".repeat(60_000));
-    let flood = daemon.connect("other").stream();
-    flood
-        .set_write_timeout(Some(Duration::from_secs(1)))
-        .expect("a timeout");
-    let mut written = 0;
-    for call in 1.. {
-        let body = json!({
-            "session": "loud", "call": call, "tool": "nothing", "arguments": arguments,
-        });
-        let content = envelope(call, true, "tool_request", &body);
-        let length = u32::try_from(content.len()).expect("a length");
-        let frame = [&length.to_be_bytes(), content.as_bytes()].concat();
-        if (&flood).write_all(&frame).is_err() {
-            break;
-        }
-        written += frame.len();
-        assert!(written < MOST, "{written} bytes were taken");
-    }
-    // A `read` call depends on no record, and its role is not held up.
-    bot.called("quick", 2, "read", TEA);
-    slow.execute_batch("COMMIT")
-        .expect("the lock is given back");
-    drop(flood);
-    let mut order = daemon.connect("bot");
-    order.called("slow", 1, "order", TEA);
-    drop((bot, order));
-    runner.served();
 }

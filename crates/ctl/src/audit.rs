@@ -49,12 +49,7 @@ fn verify(place: &Place, args: &VerifyArgs) -> anyhow::Result<Exit> {
     let before = store.begins();
     look(&before);
     // What a start would read beside it.
-    store
-        .replay(|parts, records| {
-            parts.for_each(drop);
-            records.for_each(drop);
-        })
-        .map_err(failed)?;
+    store.check().map_err(failed)?;
     let head = store.head();
     if let Some(missing) = args.head.as_ref().filter(|_| known.is_none()) {
         let given_up = match before.count {

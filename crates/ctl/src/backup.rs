@@ -60,11 +60,6 @@ pub(crate) fn copy(store: &Store, file: &File, path: &Path) -> anyhow::Result<He
     copied
         .read(|entries| entries.for_each(drop))
         .map_err(|error| failed(&error))?;
-    copied
-        .replay(|parts, records| {
-            parts.for_each(drop);
-            records.for_each(drop);
-        })
-        .map_err(|error| failed(&error))?;
+    copied.check().map_err(|error| failed(&error))?;
     Ok(copied.head().clone())
 }

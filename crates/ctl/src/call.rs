@@ -14,7 +14,7 @@ use crate::exit::{self, Exit};
 use crate::explain::{self, Asked};
 use crate::out;
 use crate::printable;
-use crate::progress::{ForProgram, Progress};
+use crate::progress::Progress;
 
 const SOFTWARE: &str = concat!("rolebroker ", env!("CARGO_PKG_VERSION"));
 /// How often the time that has passed is drawn anew.
@@ -99,11 +99,7 @@ async fn wait(
     interrupts: &mut Signal,
     cancel: impl Fn(),
 ) -> anyhow::Result<Option<Outcome>> {
-    let mut progress = Progress::start(if place.json {
-        ForProgram::Yes
-    } else {
-        ForProgram::No
-    });
+    let mut progress = Progress::start(place);
     let mut cancelled = false;
     let mut seconds = tokio::time::interval(REDRAWN);
     let mut parts = Parts::default();

@@ -8,6 +8,7 @@ use std::time::Instant;
 use client::Update;
 use rustix::termios::tcgetwinsize;
 
+use crate::cli::Place;
 use crate::printable;
 
 /// Rows that it takes at most; what does not fit is cut.
@@ -39,18 +40,18 @@ enum Shown {
 }
 
 impl Progress {
-    /// For a person, if one sits there; `quiet` is for programs.
-    pub fn start(for_program: ForProgram) -> Progress {
+    /// For a person, if one sits there; a program is told nothing.
+    pub fn start(place: &Place) -> Progress {
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         let drawn = std::io::stderr().is_terminal() && !dumb;
         Progress {
             begun: Instant::now(),
             says: "asked".to_owned(),
             rows: 0,
-            shown: match for_program {
-                ForProgram::Yes => Shown::No,
-                ForProgram::No if drawn => Shown::Drawn,
-                ForProgram::No => Shown::Once,
+            shown: match (place.json, drawn) {
+                (true, _) => Shown::No,
+                (false, true) => Shown::Drawn,
+                (false, false) => Shown::Once,
             },
         }
     }
@@ -109,15 +110,6 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.erase();
     }
-}
-
-/// Whether a program reads what is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ForProgram {
-    /// It does.
-    Yes,
-    /// A person does.
-    No,
 }
 
 /// What a step says; a part of the answer says nothing.

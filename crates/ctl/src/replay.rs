@@ -11,11 +11,8 @@ use store::record::CallKey;
 use crate::cli::{Place, ReplayArgs};
 use crate::exit::{self, Exit, Unread};
 use crate::past::{self, Gone, Past, Rules};
-use crate::progress::{ForProgram, Progress};
+use crate::progress::Progress;
 use crate::{audit, check, out, render};
-
-/// Decisions between two looks at how far it is.
-pub(crate) const STEP: u64 = 5_000;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -109,23 +106,12 @@ pub(crate) fn read(file: &Path) -> anyhow::Result<(String, Parsed)> {
 }
 
 fn judge(place: &Place, args: &ReplayArgs, mut other: Option<Other>) -> anyhow::Result<Report> {
-    let unread = |error: &dyn std::fmt::Display| Unread(error.to_string());
-    let mut store = audit::open(&args.store).map_err(|error| unread(&error))?;
-    let mut progress = Progress::start(if place.json {
-        ForProgram::Yes
-    } else {
-        ForProgram::No
-    });
+    let mut store = audit::open(&args.store).map_err(|error| Unread(error.to_string()))?;
+    let mut progress = Progress::start(place);
     let mut report = Report::default();
-    let mut seen = 0;
-    past::each(&mut store, &args.past, |past| {
+    past::each(&mut store, &args.past, &mut progress, |past| {
         report.take(&past, other.as_mut());
-        seen += 1;
-        if seen % STEP == 0 {
-            progress.say(&format!("{seen} decisions judged"));
-        }
-    })
-    .map_err(|error| unread(&error))?;
+    })?;
     Ok(report)
 }
 

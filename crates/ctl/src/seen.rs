@@ -1,4 +1,4 @@
-//! `suggest --past`: the smallest grants for many recorded calls, and what else they would change.
+//! `suggest --past`: a few grants for exactly the recorded calls that are meant, and what else they would change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,13 +7,12 @@ use std::rc::Rc;
 use client::Label;
 use client::proto::{GrantId, RoleName, Timestamp};
 use policy::{Config, EffectiveTool, Fault, How, Left, Query, Ruleset, Seen, Why, suggest_seen};
-use store::Store;
 use store::record::CallKey;
 
 use crate::cli::{PastArgs, Place, SeenArgs, StoreArgs};
 use crate::exit::{self, Exit, Faulty, Unread};
 use crate::past::{self, Decisions, Gone, Past, Rules};
-use crate::progress::{ForProgram, Progress};
+use crate::progress::Progress;
 use crate::replay::{self, Report};
 use crate::{audit, out, render};
 
@@ -50,13 +49,9 @@ pub fn run(
 ) -> anyhow::Result<Exit> {
     let config = args.config.as_deref().map(config).transpose()?;
     let mut store = audit::open(store).map_err(|error| Unread(error.to_string()))?;
-    let mut progress = Progress::start(if place.json {
-        ForProgram::Yes
-    } else {
-        ForProgram::No
-    });
+    let mut progress = Progress::start(place);
     let mut meant = Vec::new();
-    let decisions = each(&mut store, &args.past(role), &mut progress, |past| {
+    let decisions = past::each(&mut store, &args.past(role), &mut progress, |past| {
         if args.sessions.is_empty() || args.sessions.contains(&past.call.session.session) {
             meant.push(past);
         }
@@ -71,7 +66,7 @@ pub fn run(
         suggested.under = file.display().to_string();
     }
     let all = PastArgs::default();
-    each(&mut store, &all, &mut progress, |past| {
+    past::each(&mut store, &all, &mut progress, |past| {
         suggested.follow(&past);
     })?;
     drop(progress);
@@ -81,23 +76,6 @@ pub fn run(
         out::text(&render::seen::all(&suggested));
     }
     Ok(exit::DONE)
-}
-
-fn each(
-    store: &mut Store,
-    wanted: &PastArgs,
-    progress: &mut Progress,
-    mut take: impl FnMut(Past),
-) -> Result<Decisions, Unread> {
-    let mut read = 0;
-    let decisions = past::each(store, wanted, |past| {
-        take(past);
-        read += 1;
-        if read % replay::STEP == 0 {
-            progress.say(&format!("{read} decisions read"));
-        }
-    });
-    decisions.map_err(|error| Unread(error.to_string()))
 }
 
 fn config(file: &Path) -> anyhow::Result<Config> {

@@ -315,7 +315,7 @@ impl Engine {
         {
             let Some(call) = self.call(key) else { return };
             let fingerprint = call.fingerprint.clone();
-            self.denied(key, tool, &fingerprint, arguments, &deny);
+            self.denied(key, tool, &fingerprint, arguments, &deny, true);
             let denied = ToolResponse::Denied {
                 reason: deny.reason,
             };

@@ -12,7 +12,7 @@ use crate::effect::Level;
 use crate::engine::Engine;
 use crate::event::ConnId;
 use crate::limits::{MAX_ASKED_ARGUMENTS, SETTLED_LISTED};
-use crate::record::{Basis, CallKey, Record, RecordId};
+use crate::record::{CallKey, Record, RecordId};
 use crate::state::{Approval, Question, State};
 use crate::timers::Timer;
 
@@ -60,7 +60,6 @@ impl Engine {
                 false,
             );
         }
-        let basis = self.basis(&key.session, &tool.name, "", true);
         let after = self.record(Record::Asked {
             request: request.clone(),
             fingerprint: question.fingerprint.clone(),
@@ -73,10 +72,7 @@ impl Engine {
                 .map(|(_, hash)| hash.clone())
                 .collect(),
             asked: asked.clone(),
-            basis: Some(Box::new(Basis {
-                arguments: None,
-                ..basis
-            })),
+            basis: Some(self.basis(&key.session, &tool.name, None, true)),
         });
         let after = after.max(self.label_record(&key.session));
         self.log_call(Level::Info, "approval_asked", key, &tool.name, |log| {
@@ -193,7 +189,7 @@ impl Engine {
     /// Nobody is left to ask.
     fn unanswerable(&mut self, key: &CallKey) {
         self.take_back(key);
-        self.deny(key, DenyReason::ApprovalExpired, None, true);
+        self.deny_asked(key, DenyReason::ApprovalExpired, true);
     }
 
     pub(crate) fn asked_about(&self, key: &CallKey) -> Option<ApprovalId> {

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::event::ConnId;
 use crate::judge::Judged;
 use crate::limits::{CALL_OVERHEAD, MAX_OPEN_REQUESTS, MAX_WAITERS};
-use crate::record::{Basis, CallKey, Record, SessionKey};
+use crate::record::{CallKey, Record, SessionKey};
 use crate::session::NoSession;
 use crate::state::{Call, State, Waiter};
 use crate::timers::Timer;
@@ -155,6 +155,7 @@ impl Engine {
                 &asked.fingerprint,
                 Some(&asked.arguments),
                 &deny,
+                true,
             );
             return self.refuse(
                 &asked,
@@ -294,7 +295,7 @@ impl Engine {
         match self.judge(key, &call.tool, &call.arguments, &call.fingerprint) {
             Judged::Deny(deny) => {
                 self.settle_question(key, proto::Outcome::Superseded, "", "");
-                self.deny(key, deny.reason, deny.grant, true);
+                self.deny(key, &deny, true);
             }
             Judged::Ask {
                 tool,
@@ -374,8 +375,8 @@ impl Engine {
         self.timers.cancel(&Timer::Call(key.clone()));
     }
 
-    /// Records, remembers and logs that the rules say no to a request. Without `arguments`: they are
-    /// gone, and nothing can be explained.
+    /// Records, remembers and logs a denial: `judged` now, or by what a person said, or nobody in time.
+    /// Without `arguments`: they are gone, and nothing can be explained.
     pub(crate) fn denied(
         &mut self,
         key: &CallKey,
@@ -383,11 +384,12 @@ impl Engine {
         fingerprint: &Digest,
         arguments: Option<&str>,
         deny: &Deny,
+        judged: bool,
     ) {
         if let Some(arguments) = arguments {
             self.remember(key, tool, arguments, Verdict::deny(deny));
         }
-        let basis = self.basis(&key.session, tool, arguments.unwrap_or_default(), false);
+        let asks = is_of_asking(deny.reason);
         self.record(Record::Denied {
             at: self.now,
             call: key.clone(),
@@ -395,10 +397,7 @@ impl Engine {
             fingerprint: fingerprint.clone(),
             reason: deny.reason,
             grant: deny.grant.clone(),
-            basis: Some(Box::new(Basis {
-                arguments: basis.arguments.filter(|_| arguments.is_some()),
-                ..basis
-            })),
+            basis: judged.then(|| self.basis(&key.session, tool, arguments, asks)),
         });
         self.log_call(Level::Info, "denied", key, tool, |log| {
             log.decision = Some("deny");
@@ -407,43 +406,27 @@ impl Engine {
         });
     }
 
-    /// Ends a call as denied: `judged` now, or by what a person said, or nobody in time.
-    pub(crate) fn deny(
-        &mut self,
-        key: &CallKey,
-        reason: DenyReason,
-        grant: Option<proto::GrantId>,
-        judged: bool,
-    ) {
-        let Some(call) = self.call(key) else { return };
-        let (tool, fingerprint) = (call.tool.clone(), call.fingerprint.clone());
-        let asks = matches!(
-            reason,
-            DenyReason::ApprovalRefused | DenyReason::ApprovalExpired
-        );
-        let basis = self.basis(&key.session, &tool, &call.arguments, asks);
-        let denial = Deny {
-            reason,
-            grant: grant.clone(),
+    /// Ends a call as denied.
+    pub(crate) fn deny(&mut self, key: &CallKey, deny: &Deny, judged: bool) {
+        let Some(call) = self.call_mut(key) else {
+            return;
         };
-        self.remember_call(key, Verdict::deny(&denial));
+        let (tool, fingerprint) = (call.tool.clone(), call.fingerprint.clone());
+        let arguments = std::mem::take(&mut call.arguments);
+        self.denied(key, &tool, &fingerprint, Some(&arguments), deny, judged);
+        let reason = deny.reason;
         // What a person said, or nobody in time, is told to every repeat.
-        let kept = asks;
-        self.log_call(Level::Info, "denied", key, &tool, |log| {
-            log.decision = Some("deny");
-            log.reason = Some(reason.as_str());
-            log.grant = grant.clone();
-        });
-        self.record(Record::Denied {
-            at: self.now,
-            call: key.clone(),
-            tool,
-            fingerprint,
-            reason,
-            grant,
-            basis: judged.then(|| Box::new(basis)),
-        });
+        let kept = is_of_asking(reason);
         self.finish(key, &ToolResponse::Denied { reason }, Label::BOTTOM, kept);
+    }
+
+    /// Ends a call as the asking about it has ended, or cannot be begun.
+    pub(crate) fn deny_asked(&mut self, key: &CallKey, reason: DenyReason, judged: bool) {
+        let deny = Deny {
+            reason,
+            grant: None,
+        };
+        self.deny(key, &deny, judged);
     }
 
     /// A claimed call has waited, or a dispatched one was silent, for long enough.
@@ -564,6 +547,14 @@ impl Engine {
             fill(log);
         });
     }
+}
+
+/// Whether a denial says how the asking of a person ended.
+fn is_of_asking(reason: DenyReason) -> bool {
+    matches!(
+        reason,
+        DenyReason::ApprovalRefused | DenyReason::ApprovalExpired
+    )
 }
 
 fn charge(msg: &Bytes, arguments: &str) -> u64 {

@@ -220,7 +220,7 @@ impl Engine {
         let gates = tool.effects != Effects::Read || approval.is_some() || !permit.spend.is_empty();
         let call = self.call(key)?;
         let asks = spend != Spend::Nothing;
-        let basis = self.basis(&key.session, &tool.name, &call.arguments, asks);
+        let basis = self.basis(&key.session, &tool.name, Some(&call.arguments), asks);
         let record = Record::Dispatched {
             at: self.now,
             call: key.clone(),
@@ -230,7 +230,7 @@ impl Engine {
             grant: permit.grant.clone(),
             spend: permit.spend.clone(),
             approval,
-            basis: Some(Box::new(basis)),
+            basis: Some(basis),
         };
         for grant in &permit.spend {
             *self.uses.entry(grant.clone()).or_default() += 1;

@@ -87,27 +87,28 @@ impl Engine {
         Some((tool, decision))
     }
 
-    /// What a decision on a call is made of at this moment.
+    /// What a decision on a call is made of at this moment. `asks`: see [`Basis::asks`]. Without
+    /// `arguments`: they are gone, or stand elsewhere in the record.
     pub(crate) fn basis(
         &self,
         session: &SessionKey,
         tool: &ToolName,
-        arguments: &str,
+        arguments: Option<&str>,
         asks: bool,
-    ) -> Basis {
+    ) -> Box<Basis> {
         let pin = self
             .ruleset
             .tool(tool.as_str())
             .and_then(|floor| self.pins.get(&(floor.runner, floor.name)));
-        let kept = self.config.settings.audit_arguments_ttl > 0
-            && arguments.len() <= MAX_RECORDED_ARGUMENTS;
-        Basis {
+        let keeps = self.config.settings.audit_arguments_ttl > 0;
+        let kept = arguments.filter(|text| keeps && text.len() <= MAX_RECORDED_ARGUMENTS);
+        Box::new(Basis {
             asks,
             label: self.deciding(session),
             offer: pin.map(OfferedTool::of),
             uses: self.counted_uses(session, tool).into_iter().collect(),
-            arguments: kept.then(|| arguments.to_owned()),
-        }
+            arguments: kept.map(str::to_owned),
+        })
     }
 
     /// Uses spent so far of the grants for a call that count them.

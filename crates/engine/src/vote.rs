@@ -55,7 +55,7 @@ impl Engine {
         match reply.answer {
             Answer::Refuse => {
                 self.settle_voted(conn, id, &reply, Outcome::Refused, &by.role);
-                self.deny(&key, DenyReason::ApprovalRefused, None, false);
+                self.deny_asked(&key, DenyReason::ApprovalRefused, false);
             }
             Answer::Approve => {
                 let vote = Vote {
@@ -224,7 +224,7 @@ impl Engine {
             return;
         };
         self.settle(id, Outcome::Expired, "", "", None);
-        self.deny(&key, DenyReason::ApprovalExpired, None, false);
+        self.deny_asked(&key, DenyReason::ApprovalExpired, false);
     }
 
     /// An answer to what is settled already gets what became of it.

@@ -86,6 +86,14 @@ impl Store {
         self.walk(From::Beginning, |_, entries| take(entries))
     }
 
+    /// Checks all that [`Store::replay`] would give.
+    ///
+    /// # Errors
+    /// As [`Store::replay`].
+    pub fn check(&mut self) -> Result<(), StoreError> {
+        self.walk(From::Snapshot, |_, _| ())
+    }
+
     pub(crate) fn walk<T>(
         &mut self,
         from: From,

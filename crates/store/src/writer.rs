@@ -81,7 +81,8 @@ impl Writer {
             now,
             heard: Instant::now(),
             looked: Instant::now(),
-            forgets: false,
+            // What lapsed while nobody looked goes first.
+            forgets: true,
             snapshot: Making::Nothing(Instant::now()),
         };
         let thread = std::thread::Builder::new()

@@ -5,12 +5,14 @@ use std::rc::Rc;
 
 use client::proto::{DenyReason, GrantId};
 use policy::Verdict;
+use store::Store;
 use store::record::{Basis, CallKey, Record, SessionKey};
-use store::{Store, StoreError};
 
 use super::rules::RulesSoFar;
 use super::{Past, Rules};
 use crate::cli::PastArgs;
+use crate::exit::Unread;
+use crate::progress::Progress;
 
 /// Goes over the record in order, and makes decisions of it.
 #[derive(Debug, Default)]
@@ -46,23 +48,35 @@ impl Decisions {
     }
 }
 
-/// Gives each decision of a store that is wanted to `take`, in order; then what counts at the record's end.
+/// Decisions between two looks at how far it is.
+const STEP: u64 = 5_000;
+
+/// Gives each decision of a store that is wanted to `take`, in order, and says how far it is; then what counts at the
+/// record's end.
 ///
 /// # Errors
-/// [`StoreError`]: what was taken before it must not be used.
+/// [`Unread`]: what was taken before it must not be used.
 pub fn each(
     store: &mut Store,
     wanted: &PastArgs,
+    progress: &mut Progress,
     mut take: impl FnMut(Past),
-) -> Result<Decisions, StoreError> {
+) -> Result<Decisions, Unread> {
     let mut decisions = Decisions::default();
-    store.read(|entries| {
+    let mut taken = 0;
+    let read = store.read(|entries| {
         for entry in entries {
-            if let Some(past) = decisions.follow(entry.record, wanted) {
-                take(past);
+            let Some(past) = decisions.follow(entry.record, wanted) else {
+                continue;
+            };
+            take(past);
+            taken += 1;
+            if taken % STEP == 0 {
+                progress.say(&format!("{taken} decisions read"));
             }
         }
-    })?;
+    });
+    read.map_err(|error| Unread(error.to_string()))?;
     Ok(decisions)
 }
 

@@ -1,5 +1,4 @@
-//! The smallest grants that would have permitted a set of calls, as TOML: never wider than what was
-//! seen.
+//! A few grants that would have permitted a set of calls, as TOML: never wider than what was seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -118,7 +117,7 @@ impl Seen {
     }
 }
 
-/// The smallest grants that would permit these calls and nothing else: a block of them is for all
+/// Grants that would permit these calls and nothing else, few but not always the fewest: a block of them is for all
 /// combinations of its sessions and the values of its pointers only where each was seen. Values are
 /// equal as `equals` compares them; `where` does not tell a list from an object whose keys are 0, 1
 /// and so on. A grant holds up to the tool's clearance, or where calls were seen above it up to

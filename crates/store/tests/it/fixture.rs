@@ -27,8 +27,13 @@ pub(crate) fn config() -> Arc<Config> {
 
 /// A configuration with these lines in `[broker]`.
 pub(crate) fn config_of(broker: &str) -> Arc<Config> {
+    config_with(broker, "")
+}
+
+/// And these in `[roles.bot]`.
+pub(crate) fn config_with(broker: &str, bot: &str) -> Arc<Config> {
     let text = format!(
-        "[broker]\n{broker}\n[roles.bot]\nkind = \"agent\"\nusers = [\"1000\"]\nlabel_scope = \"session\"\n"
+        "[broker]\n{broker}\n[roles.bot]\nkind = \"agent\"\nusers = [\"1000\"]\nlabel_scope = \"session\"\n{bot}\n"
     );
     Arc::new(Config::parse("test", &text).unwrap())
 }

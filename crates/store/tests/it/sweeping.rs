@@ -1,14 +1,15 @@
 //! Which contents a snapshot makes room for, and which stay.
 
 use std::path::Path;
+use std::sync::mpsc;
 
 use engine::Record;
 use proto::Outcome;
-use store::Store;
+use store::{Store, Told, Writer};
 
 use crate::fixture::{
-    ALL, KEEP, LITTLE, answered, asked, at, beside, dispatched, each, empty, evicted, folder, more,
-    number, opened, snapshot, started, state, sweep,
+    ALL, KEEP, LITTLE, answered, asked, at, beside, config_with, dispatched, each, empty, evicted,
+    folder, late, more, number, numbered, opened, snapshot, started, state, sweep,
 };
 
 /// The numbers of the records whose contents are there.
@@ -234,4 +235,26 @@ fn what_is_swept_is_no_longer_in_the_file() {
         let found = bytes.windows(5).any(|window| window == b"xyzzy");
         assert!(!found, "{}", path.display());
     }
+}
+
+#[test]
+fn a_writer_begins_with_what_is_over_its_time_or_its_role_s_quota() {
+    let folder = folder();
+    let mut store = empty(folder.path());
+    let ten = || arguments("1234567890");
+    more(
+        &mut store,
+        &[answered(1, "old", 1), ten(), ten(), others("1234567890")],
+    );
+    let (tell, told) = mpsc::channel();
+    let config = config_with("", "quota = { arguments_bytes = 16 }");
+    let now = at(5 + KEEP.answers);
+    let writer = Writer::start(store, config, now, move |word| tell.send(word).unwrap()).unwrap();
+    // What follows a batch is done before the next.
+    for number in [5, 6] {
+        writer.write(numbered(number, vec![late(number, 6)]), KEEP, now);
+        assert!(matches!(told.recv().unwrap(), Told::Durable(_)));
+    }
+    writer.end();
+    assert_eq!(contents(folder.path()), [3, 4]);
 }
